@@ -13,7 +13,7 @@ use crate::{
     sampling::Constraint,
     scheduler::Scheduler,
     speculate::Drafter,
-    step::{Executor, StepPlan},
+    step::{Executor, StepPlan, StepResult},
 };
 
 /// The time since a fixed but arbitrary moment.
@@ -27,16 +27,17 @@ pub fn steady_clock() -> Clock {
 
 /// Serves requests in batches on one executor.
 ///
-/// Call [`Engine::step`] until [`Engine::is_idle`]; submit and cancel between the calls. After the
-/// executor has failed, the engine is closed and every call returns [`Error::Closed`].
+/// Call [`Engine::step`] until [`Engine::is_idle`]; submit and cancel between the calls. Whoever drives
+/// several engines on one device calls [`Engine::begin_step`] and [`Engine::end_step`] in its place. After
+/// the executor has failed, the engine is closed and every call returns [`Error::Closed`].
 pub struct Engine<E> {
     executor: E,
     scheduler: Scheduler,
     clock: Clock,
     /// Steps that are submitted but not committed, oldest first.
     in_flight: VecDeque<Submitted>,
-    /// When the last step was committed.
-    committed: Duration,
+    /// When the device last ended a step, of this engine or of another.
+    freed: Duration,
     closed: bool,
 }
 
@@ -55,7 +56,7 @@ impl<E: Executor> Engine<E> {
             scheduler,
             clock,
             in_flight: VecDeque::new(),
-            committed: Duration::ZERO,
+            freed: Duration::ZERO,
             closed: false,
         }
     }
@@ -151,15 +152,58 @@ impl<E: Executor> Engine<E> {
     /// [`Error::Closed`], once the events of the failure have been returned.
     pub async fn step(&mut self) -> Result<Vec<Event>> {
         self.open()?;
-        if let Err(error) = self.advance().await {
-            self.closed = true;
-            self.in_flight.clear();
-            self.scheduler.abort(&error, (self.clock)());
+        while self.begin_step() {}
+        self.end_step().await;
+        Ok(self.take_events())
+    }
+
+    /// Most steps in flight.
+    pub fn depth(&self) -> usize {
+        self.executor.depth()
+    }
+
+    /// Submits a step, if there is something to compute and room for it in flight. Returns whether it did.
+    ///
+    /// If the executor fails, every request ends with its error and the engine is closed.
+    pub fn begin_step(&mut self) -> bool {
+        let is_full = self.in_flight.len() >= self.executor.depth();
+        let behind_a_long_one =
+            self.in_flight.back().is_some_and(|last| self.scheduler.is_long(&last.plan));
+        if self.closed || is_full || behind_a_long_one {
+            return false;
+        }
+        let at = (self.clock)();
+        let plan = self.scheduler.plan(at);
+        if plan.seqs.is_empty() {
+            return false;
+        }
+        match self.executor.submit(&plan) {
+            Ok(()) => self.in_flight.push_back(Submitted { plan, at }),
+            Err(error) => self.close(&error),
+        }
+        !self.closed
+    }
+
+    /// Waits for the oldest step in flight, if there is one, and takes its result. Returns the time that
+    /// the device took for it. A failure has the consequences that it has in [`Engine::begin_step`].
+    pub async fn end_step(&mut self) -> Duration {
+        let mut took = Duration::ZERO;
+        if !self.in_flight.is_empty() {
+            match self.executor.result().await {
+                Ok(result) => took = self.commit(&result),
+                Err(error) => self.close(&error),
+            }
         }
         if cfg!(debug_assertions) {
             self.scheduler.check_integrity();
         }
-        Ok(self.scheduler.take_events())
+        took
+    }
+
+    /// Tells that the device has just ended another engine's step: the steps of this one that are in flight
+    /// begin no earlier.
+    pub fn device_was_busy(&mut self) {
+        self.freed = (self.clock)();
     }
 
     /// The events since the last step: the ends of requests that were cancelled or finished since.
@@ -187,30 +231,22 @@ impl<E: Executor> Engine<E> {
         if self.closed { Err(Error::Closed) } else { Ok(&mut self.scheduler) }
     }
 
-    async fn advance(&mut self) -> Result<()> {
-        while self.in_flight.len() < self.executor.depth()
-            && !self.in_flight.back().is_some_and(|last| self.scheduler.is_long(&last.plan))
-        {
-            let at = (self.clock)();
-            let plan = self.scheduler.plan(at);
-            if plan.seqs.is_empty() {
-                break;
-            }
-            self.executor.submit(&plan)?;
-            self.in_flight.push_back(Submitted { plan, at });
-        }
-        if self.in_flight.is_empty() {
-            return Ok(());
-        }
-        let result = self.executor.result().await?;
-        if let Some(Submitted { plan, at }) = self.in_flight.pop_front() {
-            let now = (self.clock)();
-            // A step starts when the previous one has ended.
-            let took = now.saturating_sub(at.max(self.committed));
-            self.committed = now;
-            self.scheduler.commit(&plan, &result, took, now);
-        }
-        Ok(())
+    fn commit(&mut self, result: &StepResult) -> Duration {
+        let Some(Submitted { plan, at }) = self.in_flight.pop_front() else {
+            return Duration::ZERO;
+        };
+        let now = (self.clock)();
+        // A step starts when the previous one has ended.
+        let took = now.saturating_sub(at.max(self.freed));
+        self.freed = now;
+        self.scheduler.commit(&plan, result, took, now);
+        took
+    }
+
+    fn close(&mut self, error: &Error) {
+        self.closed = true;
+        self.in_flight.clear();
+        self.scheduler.abort(error, (self.clock)());
     }
 }
 

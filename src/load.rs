@@ -10,13 +10,14 @@ use std::{cell::Cell, ops::ControlFlow};
 
 use futures::future::Either;
 
+pub use crate::gpu::SharedGpu;
 use crate::{
     Error, Result,
     executor::{
         AnyExecutor, CpuExecutor, Drafter, GpuExecutor, KvKind, block_bytes, gpu_kv_kinds,
         host_kv_kinds,
     },
-    gpu::{Gpu, Power},
+    gpu::Power,
     layout::Layout,
     model::{DraftConfig, DraftProgram, ModelConfig, Quantization},
     step::{Capacity, Executor},
@@ -357,9 +358,18 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
         Ok(blocks as u64 * (block_bytes(config, &kinds, groups) + of_draft))
     }
 
-    /// Loads the weights and creates the executor.
+    /// Loads the weights and creates the executor, on a device of its own.
     pub async fn load(
         self,
+        on_progress: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Loaded> {
+        self.load_on(&SharedGpu::default(), on_progress).await
+    }
+
+    /// As [`Prepared::load`], on a device that models share.
+    pub async fn load_on(
+        self,
+        device: &SharedGpu,
         mut on_progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Loaded> {
         let total = self.file_bytes();
@@ -392,7 +402,7 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
                 (AnyExecutor::Cpu(Box::new(executor)), refused)
             }
             Device::Gpu => {
-                let gpu = Gpu::open(Power::HighPerformance).await?;
+                let gpu = device.get(Power::HighPerformance).await?;
                 let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await?;
                 checkpoint.load(&plan, &mut AnySink::Right(&mut sink), &mut on_bytes).await?;
                 before.set(own);

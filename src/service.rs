@@ -5,6 +5,7 @@ mod completion;
 mod conversation;
 mod defaults;
 mod embeddings;
+mod prompted;
 mod reply;
 mod request;
 mod resume;
@@ -16,9 +17,15 @@ use std::{
     collections::{BTreeMap, HashMap},
     rc::Rc,
     task::Poll,
+    time::Duration,
 };
 
-pub use self::{defaults::SamplingDefaults, reply::Reply, request::Moment, resume::Resumed};
+pub use self::{
+    defaults::SamplingDefaults,
+    reply::Reply,
+    request::{Moment, Prompted},
+    resume::Resumed,
+};
 
 use self::{
     answer::Answer,
@@ -36,13 +43,13 @@ use crate::{
     sampling::{Compiler, Tokens},
     speculate::Drafter,
     step::{Capacity, Executor, Logprobs},
-    text::Chat,
+    text::{Chat, Prompt, at_once},
 };
 
 /// Serves chat completions, text completions and embeddings of one model.
 pub struct Service<E> {
     engine: Engine<E>,
-    chat: Chat,
+    chat: Rc<Chat>,
     model: String,
     capacity: Capacity,
     compiler: Option<Box<dyn Compiler>>,
@@ -56,7 +63,7 @@ pub struct Service<E> {
     completions: HashMap<RequestId, Adapter>,
     /// Embedding requests, by the engine's id of their first input.
     jobs: BTreeMap<RequestId, Job>,
-    /// Replies to return at the end of the next step.
+    /// Replies that are not taken yet.
     outbox: Vec<(RequestId, Reply)>,
 }
 
@@ -73,7 +80,7 @@ impl<E: Executor> Service<E> {
         let engine = Engine::new(executor, options, clock);
         Service {
             engine,
-            chat,
+            chat: Rc::new(chat),
             model,
             capacity,
             compiler: None,
@@ -111,7 +118,17 @@ impl<E: Executor> Service<E> {
         moment: Moment,
         resume: &[Resumed],
     ) -> Result<RequestId> {
-        let prompt = self.chat.prompt(&request.conversation, Some(moment.now.cast_signed()))?;
+        let prompted = at_once(self.prompt_chat(request, moment.now))?;
+        self.submit_prompted(prompted, moment, resume)
+    }
+
+    /// As [`Service::submit`], with the prompt.
+    pub fn submit_prompted(
+        &mut self,
+        Prompted { request, prompt }: Prompted<ChatRequest, Prompt>,
+        moment: Moment,
+        resume: &[Resumed],
+    ) -> Result<RequestId> {
         let prepared = engine_request(&request, prompt, &self.chat, self.capacity.vocab, moment)?;
         let prepared = vec![prepared];
         resume::check(resume, &request, &prepared, &self.capacity)?;
@@ -131,8 +148,20 @@ impl<E: Executor> Service<E> {
         moment: Moment,
         resume: &[Resumed],
     ) -> Result<RequestId> {
+        let prompted = at_once(self.prompt_completion(request))?;
+        self.complete_prompted(prompted, moment, resume)
+    }
+
+    /// As [`Service::complete`], with the prompts.
+    pub fn complete_prompted(
+        &mut self,
+        Prompted { request, prompt }: Prompted<CompleteRequest>,
+        moment: Moment,
+        resume: &[Resumed],
+    ) -> Result<RequestId> {
         let vocab = self.capacity.vocab;
-        let (inner, prepared) = completion::conversation(&request, &self.chat, vocab, moment)?;
+        let (inner, prepared) =
+            completion::conversation(&request, prompt, &self.chat, vocab, moment)?;
         resume::check(resume, &request.settings, &prepared, &self.capacity)?;
         let adapter = Adapter::new(request, &prepared, self.chat.tokenizer(), resume)?;
         let id = self.begin("cmpl", "prompt", &inner, prepared, moment, resume)?;
@@ -151,8 +180,18 @@ impl<E: Executor> Service<E> {
     /// [`Error::InvalidRequest`] names the input that is too long or has an unknown token; further those
     /// of [`Engine::submit`].
     pub fn embed(&mut self, request: EmbedRequest, tab: TabId, salt: u64) -> Result<RequestId> {
-        let (id, job) =
-            Job::begin(request, (tab, salt), &self.model, &self.chat, &mut self.engine)?;
+        let prompted = at_once(self.prompt_embedding(request))?;
+        self.embed_prompted(prompted, tab, salt)
+    }
+
+    /// As [`Service::embed`], with the prompts.
+    pub fn embed_prompted(
+        &mut self,
+        Prompted { request, prompt }: Prompted<EmbedRequest>,
+        tab: TabId,
+        salt: u64,
+    ) -> Result<RequestId> {
+        let (id, job) = Job::begin(request, prompt, (tab, salt), &self.model, &mut self.engine)?;
         self.jobs.insert(id, job);
         Ok(id)
     }
@@ -254,11 +293,43 @@ impl<E: Executor> Service<E> {
     /// # Errors
     /// [`Error::Closed`] once the executor has failed and every request has got that error.
     pub async fn step(&mut self) -> Result<Vec<(RequestId, Reply)>> {
-        let mut events = self.engine.step().await?;
-        while !events.is_empty() {
-            events.into_iter().for_each(|event| self.take(event));
+        if self.is_closed() {
+            return Err(Error::Closed);
+        }
+        while self.begin_step() {}
+        self.end_step().await;
+        Ok(self.take_replies())
+    }
+
+    /// Most steps in flight.
+    pub fn depth(&self) -> usize {
+        self.engine.depth()
+    }
+
+    /// Submits a step, if there is something to compute and room for it in flight. Returns whether it did.
+    pub fn begin_step(&mut self) -> bool {
+        self.engine.begin_step()
+    }
+
+    /// Waits for the oldest step in flight, if there is one. Returns the time that the device took for it.
+    pub async fn end_step(&mut self) -> Duration {
+        self.engine.end_step().await
+    }
+
+    /// Tells that the device has just ended a step of another service.
+    pub fn device_was_busy(&mut self) {
+        self.engine.device_was_busy();
+    }
+
+    /// Removes and returns the replies so far, in order.
+    pub fn take_replies(&mut self) -> Vec<(RequestId, Reply)> {
+        loop {
             // A stop string ends its answer now, and not in the next step.
-            events = self.engine.take_events();
+            let events = self.engine.take_events();
+            if events.is_empty() {
+                break;
+            }
+            events.into_iter().for_each(|event| self.take(event));
         }
         self.compile();
         let engine = &mut self.engine;
@@ -267,7 +338,7 @@ impl<E: Executor> Service<E> {
             self.jobs.remove(&id);
             self.outbox.push((id, reply));
         }
-        Ok(self.take_replies())
+        self.converted_replies()
     }
 
     fn take(&mut self, event: Event) {
@@ -294,7 +365,7 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// Whether [`Service::step`] has nothing to do and no replies: all conversations are over, held, or
+    /// Whether there is nothing to do and no reply: all conversations are over, held, or
     /// waiting for a compiler that is not ready.
     pub fn is_idle(&self) -> bool {
         let ready = self.compiler.as_ref().is_some_and(|compiler| compiler.is_ready());
@@ -349,8 +420,8 @@ impl<E: Executor> Service<E> {
         self.outbox.extend(chunk.map(|chunk| (answer.conversation, chunk)));
     }
 
-    /// Removes and returns the replies in the outbox, in order.
-    fn take_replies(&mut self) -> Vec<(RequestId, Reply)> {
+    /// Removes and returns the replies in the outbox, in order, in the shapes of their requests.
+    fn converted_replies(&mut self) -> Vec<(RequestId, Reply)> {
         let outbox = std::mem::take(&mut self.outbox);
         let convert = |(id, reply)| match self.completions.get_mut(&id) {
             None => Some((id, reply)),
@@ -366,9 +437,11 @@ impl<E: Executor> Service<E> {
         outbox.into_iter().filter_map(convert).collect()
     }
 
-    /// Compiles constraints while the device runs the prefill of their requests.
+    /// Compiles a constraint while the device runs the prefill of its request. One may take long, so the
+    /// next has to wait for the next step.
     fn compile(&mut self) {
-        for (id, mut spec) in std::mem::take(&mut self.specs) {
+        let mut specs = std::mem::take(&mut self.specs).into_iter();
+        for (id, mut spec) in specs.by_ref() {
             let Some(compiler) = &mut self.compiler else { continue };
             let tokens = || {
                 let tokenizer = self.chat.tokenizer();
@@ -386,9 +459,14 @@ impl<E: Executor> Service<E> {
             match compiled {
                 Poll::Ready(Ok(constraint)) => self.engine.constrain(id, constraint),
                 Poll::Ready(Err(error)) => self.fail(id, error),
-                Poll::Pending => self.specs.push((id, spec)),
+                Poll::Pending => {
+                    self.specs.push((id, spec));
+                    continue;
+                }
             }
+            break;
         }
+        self.specs.extend(specs.filter(|(id, _)| self.answers.contains_key(id)));
     }
 
     /// Cancels a whole conversation because one of its answers failed.

@@ -1,7 +1,11 @@
 //! Choosing and opening a device.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    ops::Deref,
+    sync::{Arc, OnceLock, Weak},
+};
 
+use futures::{future::join, lock::Mutex};
 use serde::Serialize;
 use wgpu::{BufferUsages, ErrorFilter};
 
@@ -9,14 +13,26 @@ use crate::{Error, Result};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::JsCast;
 
-/// An open device and its properties.
+/// A handle to an open device. The device is closed with its last handle.
+#[derive(Clone)]
 pub struct Gpu {
+    pub adapter: AdapterReport,
+    open: Arc<Open>,
+}
+
+/// An open device and its properties.
+pub struct Open {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
-    pub adapter: AdapterReport,
     pub limits: wgpu::Limits,
+    adapter: AdapterReport,
     lost: Arc<OnceLock<String>>,
 }
+
+/// The device that all models of a page share. It is opened for the first model, with all limits of the
+/// adapter, so that it suits every other, and closed with the last.
+#[derive(Default)]
+pub struct SharedGpu(Mutex<Weak<Open>>);
 
 /// Which adapter to prefer if there are several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,18 +98,16 @@ impl Gpu {
         }));
 
         let name = describe(&device, &info);
-        Ok(Gpu {
-            adapter: AdapterReport {
-                software: is_software(&info, &name),
-                name,
-                subgroups: has_subgroups(&device, features),
-                timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
-            },
-            device,
-            queue,
-            limits,
-            lost,
-        })
+        let adapter = AdapterReport {
+            software: is_software(&info, &name),
+            name,
+            subgroups: has_subgroups(&device, features),
+            timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
+        };
+        // In the browser, which has one thread, devices are neither.
+        #[cfg_attr(target_arch = "wasm32", expect(clippy::arc_with_non_send_sync))]
+        let open = Arc::new(Open { device, queue, limits, adapter, lost });
+        Ok(open.into())
     }
 
     /// Returns [`Error::DeviceLost`] once the device is lost or has refused a command.
@@ -141,8 +155,8 @@ impl Gpu {
             usage: usage | copies,
             mapped_at_creation: false,
         });
-        let invalid = validation.pop().await;
-        let short = memory.pop().await;
+        // Both scopes end before the first wait: other models use the device meanwhile.
+        let (invalid, short) = join(validation.pop(), memory.pop()).await;
         if short.is_some() {
             buffer.destroy();
             return Err(Error::OutOfMemory { what: what.into(), bytes: size });
@@ -166,9 +180,40 @@ impl Gpu {
     }
 }
 
-impl Drop for Gpu {
+impl From<Arc<Open>> for Gpu {
+    fn from(open: Arc<Open>) -> Gpu {
+        Gpu { adapter: open.adapter.clone(), open }
+    }
+}
+
+impl Deref for Gpu {
+    type Target = Open;
+
+    fn deref(&self) -> &Open {
+        &self.open
+    }
+}
+
+impl Drop for Open {
     fn drop(&mut self) {
         self.device.destroy();
+    }
+}
+
+impl SharedGpu {
+    /// A handle to the device, which is opened if it is not open or is lost.
+    ///
+    /// # Errors
+    /// As for [`Gpu::open`].
+    pub async fn get(&self, power: Power) -> Result<Gpu> {
+        // Whoever comes while it is being opened waits for it.
+        let mut shared = self.0.lock().await;
+        if let Some(gpu) = shared.upgrade().map(Gpu::from).filter(|gpu| gpu.check().is_ok()) {
+            return Ok(gpu);
+        }
+        let gpu = Gpu::open(power).await?;
+        *shared = Arc::downgrade(&gpu.open);
+        Ok(gpu)
     }
 }
 

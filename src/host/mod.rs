@@ -5,34 +5,39 @@
 
 mod models;
 mod outlet;
+mod preparing;
 mod protocol;
 mod state;
+mod turns;
 
 use std::{
     collections::BTreeMap,
+    future::pending,
     hash::{DefaultHasher, Hash, Hasher},
+    pin::pin,
 };
 
-use futures::future::join_all;
+use futures::future::{LocalBoxFuture, select};
 
 pub use self::{
-    models::ModelId,
     protocol::{
         Answer, Asked, Call, Device, Draft, DraftInfo, Info, Inspection, Isolation, Keep, Kv,
         LOCAL, Options, Outbox, PROTOCOL, Progress, Quantize, Refused, SlidingWindow, Speculation,
         TokensTask, VERSION, Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
+    turns::ModelId,
 };
 
 use self::{
     models::{Models, Ready, State},
     outlet::Outlet,
+    preparing::{Begun, Prepared, Preparing},
 };
 use crate::{
     Error, Result,
-    api::{DetokenizeRequest, EmbeddingRequest, TokenizeRequest},
-    engine::{RequestId, TabId},
+    api::{DetokenizeRequest, TokenizeRequest},
+    engine::TabId,
     service::{Moment, Service},
     step::Executor,
 };
@@ -48,6 +53,8 @@ pub struct Host<E> {
     identity: Identity,
     tabs: BTreeMap<TabId, Tab>,
     models: Models<E>,
+    /// The calls with long texts that are being tokenised.
+    preparing: Preparing<E>,
     /// Whether all tabs so far share their prefix cache.
     all_share: bool,
     tasks: Vec<Task>,
@@ -88,13 +95,14 @@ struct Tab {
     model: Option<ModelId>,
 }
 
-impl<E: Executor> Host<E> {
+impl<E: Executor + 'static> Host<E> {
     /// A host without tabs and models.
     pub fn new(identity: Identity) -> Host<E> {
         Host {
             identity,
             tabs: BTreeMap::new(),
             models: Models::new(),
+            preparing: Preparing::new(),
             all_share: true,
             tasks: Vec::new(),
             outbox: Vec::new(),
@@ -136,22 +144,45 @@ impl<E: Executor> Host<E> {
             Call::Chat { id, request, moment: Asked { now, entropy }, credit, resume } => {
                 let moment = Moment { now, entropy, tab, salt };
                 let resume = resume.unwrap_or_default();
-                let result = self.ready(tab, id).and_then(|ready| {
+                let prompt = self.ready(tab, id).and_then(|ready| {
                     let request = (*request)?.validate()?;
-                    let stream = request.stream;
-                    Ok((ready.service.submit(request, moment, &resume)?, stream))
+                    Ok(ready.service.prompt_chat(request, now))
                 });
-                self.answer_later(tab, id, result, credit);
+                self.prepare(tab, id, prompt, move |service, prompted| {
+                    let credit = prompted.request.stream.then_some(credit);
+                    let request = service.submit_prompted(prompted, moment, &resume)?;
+                    Ok(Begun::Request(request, credit))
+                });
             }
             Call::Complete { id, request, moment: Asked { now, entropy }, credit, resume } => {
                 let moment = Moment { now, entropy, tab, salt };
                 let resume = resume.unwrap_or_default();
-                let result = self.ready(tab, id).and_then(|ready| {
+                let prompt = self.ready(tab, id).and_then(|ready| {
                     let request = (*request)?.validate()?;
-                    let stream = request.settings.stream;
-                    Ok((ready.service.complete(request, moment, &resume)?, stream))
+                    Ok(ready.service.prompt_completion(request))
                 });
-                self.answer_later(tab, id, result, credit);
+                self.prepare(tab, id, prompt, move |service, prompted| {
+                    let credit = prompted.request.settings.stream.then_some(credit);
+                    let request = service.complete_prompted(prompted, moment, &resume)?;
+                    Ok(Begun::Request(request, credit))
+                });
+            }
+            Call::Embed { id, request } => {
+                let prompt = self
+                    .ready(tab, id)
+                    .and_then(|ready| Ok(ready.service.prompt_embedding(request?.validate()?)));
+                self.prepare(tab, id, prompt, move |service, prompted| {
+                    Ok(Begun::Request(service.embed_prompted(prompted, tab, salt)?, None))
+                });
+            }
+            Call::Tokens { id, task: TokensTask::Tokenize, request, now } => {
+                let tokens = self.ready(tab, id).and_then(|ready| {
+                    let request = TokenizeRequest::read(request)?.validate()?;
+                    Ok(ready.service.tokenize_in_pieces(request, now))
+                });
+                self.prepare(tab, id, tokens, |_, tokens| {
+                    Ok(Begun::Answered(Value::Tokens(tokens)))
+                });
             }
             Call::Tokens { id, task, request, now } => {
                 let result = self.ready(tab, id).and_then(|ready| {
@@ -161,18 +192,9 @@ impl<E: Executor> Host<E> {
                         return Ok(Value::Text(service.detokenize(&request)?));
                     }
                     let request = TokenizeRequest::read(request)?.validate()?;
-                    Ok(match task {
-                        TokensTask::Template => {
-                            Value::Rendered(service.apply_chat_template(&request, now)?)
-                        }
-                        _ => Value::Tokens(service.tokenize(&request, now)?),
-                    })
+                    Ok(Value::Rendered(service.apply_chat_template(&request, now)?))
                 });
                 self.answer(tab, id, result);
-            }
-            Call::Embed { id, request } => {
-                let result = self.embed(tab, id, request, salt);
-                self.send_failure(tab, id, result);
             }
             Call::Credit { id, chunks } => {
                 if let Some((ready, outbox)) = self.model_of(tab) {
@@ -180,6 +202,7 @@ impl<E: Executor> Host<E> {
                 }
             }
             Call::Cancel { id } => {
+                self.preparing.remove(tab, Some(id));
                 if let Some((ready, _)) = self.model_of(tab) {
                     ready.cancel(tab, id);
                 }
@@ -205,6 +228,7 @@ impl<E: Executor> Host<E> {
     /// Removes a tab: cancels its requests and releases its model.
     pub fn close(&mut self, tab: TabId) {
         self.stop_waiting(tab, None);
+        self.preparing.remove(tab, None);
         if let Some(Tab { model: Some(model), .. }) = self.tabs.remove(&tab) {
             self.models.release(model, tab);
         }
@@ -256,15 +280,25 @@ impl<E: Executor> Host<E> {
         }
     }
 
-    /// Runs one step of every model that is not idle.
-    pub async fn step(&mut self) {
-        let steps = self.models.busy().map(|(model, ready)| async move {
-            let result = ready.service.step().await;
-            (model, ready, result)
-        });
+    /// Begins the steps that are due, and waits for the first to end. Meanwhile it goes on with the prompts
+    /// of long texts, a piece in each turn of the event loop, which `turn` ends.
+    pub async fn step(&mut self, turn: impl AsyncFn()) {
+        self.models.begin_steps();
+        self.preparing.advance();
+        let pieces = async {
+            while !self.preparing.is_empty() {
+                turn().await;
+                self.preparing.advance();
+            }
+            pending::<()>().await;
+        };
+        select(pin!(self.models.end_step()), pin!(pieces)).await;
+        for prepared in self.preparing.take() {
+            self.begin(prepared);
+        }
         let mut stopped = Vec::new();
-        for (model, ready, result) in join_all(steps).await {
-            for (request, reply) in result.into_iter().flatten() {
+        for (model, ready) in self.models.loaded() {
+            for (request, reply) in ready.service.take_replies() {
                 ready.reply(request, reply, &mut self.outbox);
             }
             if ready.service.is_closed() {
@@ -282,7 +316,7 @@ impl<E: Executor> Host<E> {
 
     /// Whether [`Host::step`] has nothing to do.
     pub fn is_idle(&mut self) -> bool {
-        self.models.busy().next().is_none()
+        self.models.busy().next().is_none() && self.preparing.is_empty()
     }
 
     /// Removes and returns the tasks, in order.
@@ -402,36 +436,47 @@ impl<E: Executor> Host<E> {
     fn ready(&mut self, tab: TabId, id: u32) -> Result<&mut Ready<E>> {
         let model = self.tabs.get(&tab).and_then(|tab| tab.model);
         let ready = model.and_then(|model| self.models.ready(model)).ok_or(Error::Closed)?;
-        match ready.find(tab, id) {
-            Some(_) => Err(invalid("id", "found that of an open call, expected a new one")),
-            None => Ok(ready),
+        match ready.find(tab, id).is_some() || self.preparing.contains(tab, id) {
+            true => Err(invalid("id", "found that of an open call, expected a new one")),
+            false => Ok(ready),
         }
     }
 
-    /// Registers a call for the answers to its request; the flag is whether they are streamed.
-    fn answer_later(&mut self, tab: TabId, id: u32, sent: Result<(RequestId, bool)>, credit: u32) {
-        let result = sent.and_then(|(request, stream)| {
-            let outlet = stream.then(|| Outlet::new(id, credit));
-            self.ready(tab, id)?.register(tab, id, request, outlet);
-            if stream {
-                self.outbox.push((tab, Answer::Accepted { id }));
-            }
-            Ok(())
-        });
-        self.send_failure(tab, id, result);
-    }
-
-    fn embed(
+    /// Begins a call with what `work` gives, at once if that takes no pause.
+    fn prepare<T: 'static>(
         &mut self,
         tab: TabId,
         id: u32,
-        request: Result<EmbeddingRequest>,
-        salt: u64,
-    ) -> Result<()> {
-        let ready = self.ready(tab, id)?;
-        let request = ready.service.embed(request?.validate()?, tab, salt)?;
-        ready.register(tab, id, request, None);
-        Ok(())
+        work: Result<LocalBoxFuture<'static, Result<T>>>,
+        begin: impl FnOnce(&mut Service<E>, T) -> Result<Begun> + 'static,
+    ) {
+        let work = match work {
+            Ok(work) => work,
+            Err(error) => return self.answer(tab, id, Err(error)),
+        };
+        if let Some(prepared) = self.preparing.insert(tab, id, work, begin) {
+            self.begin(prepared);
+        }
+    }
+
+    /// Begins a call whose texts are tokens.
+    fn begin(&mut self, Prepared { tab, id, begin }: Prepared<E>) {
+        let begun = self.ready(tab, id).and_then(|ready| {
+            let begun = begin?(&mut ready.service)?;
+            if let Begun::Request(request, credit) = begun {
+                let outlet = credit.map(|credit| Outlet::new(id, credit));
+                ready.register(tab, id, request, outlet);
+            }
+            Ok(begun)
+        });
+        match begun {
+            Ok(Begun::Answered(value)) => self.answer(tab, id, Ok(value)),
+            Ok(Begun::Request(_, credit)) => {
+                let accepted = credit.map(|_| (tab, Answer::Accepted { id }));
+                self.outbox.extend(accepted);
+            }
+            Err(error) => self.answer(tab, id, Err(error)),
+        }
     }
 
     /// Sends the error of a failed call.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::{
     outlet::{Outlet, Piece},
     protocol::{Answer, Info, Options, Outbox, Progress, Value},
+    turns::{ModelId, Turns},
 };
 use crate::{
     Error, Result,
@@ -17,10 +18,6 @@ use crate::{
 /// Default memory budget for all models.
 const BUDGET: u64 = 4 << 30;
 
-/// Identifies a model of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ModelId(pub u64);
-
 /// All models, loaded or loading, within a memory budget.
 pub struct Models<E> {
     entries: BTreeMap<ModelId, Model<E>>,
@@ -29,6 +26,7 @@ pub struct Models<E> {
     created: u64,
     /// Number of times that a tab released a model.
     released: u64,
+    turns: Turns,
 }
 
 /// A model with its options.
@@ -79,7 +77,8 @@ struct Caller {
 impl<E: Executor> Models<E> {
     /// No models.
     pub fn new() -> Models<E> {
-        Models { entries: BTreeMap::new(), budget: BUDGET, created: 0, released: 0 }
+        let (entries, turns) = Default::default();
+        Models { entries, budget: BUDGET, created: 0, released: 0, turns }
     }
 
     /// The memory budget and the memory in use, in bytes.
@@ -118,12 +117,53 @@ impl<E: Executor> Models<E> {
         }
     }
 
-    /// The loaded models that are not idle.
-    pub fn busy(&mut self) -> impl Iterator<Item = (ModelId, &mut Ready<E>)> {
+    /// The loaded models.
+    pub fn loaded(&mut self) -> impl Iterator<Item = (ModelId, &mut Ready<E>)> {
         self.entries.iter_mut().filter_map(|(id, model)| match &mut model.state {
-            State::Ready(ready) if !ready.service.is_idle() => Some((*id, &mut **ready)),
-            _ => None,
+            State::Ready(ready) => Some((*id, &mut **ready)),
+            State::Loading(_) => None,
         })
+    }
+
+    /// The loaded models that are not idle.
+    pub fn busy(&mut self) -> impl Iterator<Item = ModelId> {
+        self.loaded().filter(|(_, ready)| !ready.service.is_idle()).map(|(model, _)| model)
+    }
+
+    /// Begins steps as long as there is room in flight, each of the model that was served least.
+    pub fn begin_steps(&mut self) {
+        while self.begin_step() {}
+    }
+
+    fn begin_step(&mut self) -> bool {
+        let busy = self.busy().collect();
+        for model in self.turns.order(busy) {
+            let in_flight = self.turns.in_flight();
+            let Some(ready) = self.ready(model) else { continue };
+            if in_flight >= ready.service.depth() {
+                return false;
+            }
+            if ready.service.begin_step() {
+                self.turns.begin(model);
+                return true;
+            }
+            // Behind another's step it would wait for longer than for its own.
+            if self.turns.is_computing(model) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Waits for the oldest step in flight, if there is one.
+    pub async fn end_step(&mut self) {
+        let Some(oldest) = self.turns.oldest() else { return };
+        let Some(ready) = self.ready(oldest) else { return };
+        let took = ready.service.end_step().await;
+        self.turns.end(took);
+        for (_, other) in self.loaded().filter(|(model, _)| *model != oldest) {
+            other.service.device_was_busy();
+        }
     }
 
     /// The model with this URL and these options, created if there is none. The second value is whether
@@ -167,7 +207,7 @@ impl<E: Executor> Models<E> {
             |model: &Model<E>| matches!(&model.state, State::Ready(ready) if ready.tabs.is_empty());
         let all = self.entries.iter().filter(|(_, model)| idle(model));
         let oldest = all.min_by_key(|(_, model)| model.released).map(|(id, _)| *id);
-        oldest.is_some_and(|oldest| self.entries.remove(&oldest).is_some())
+        oldest.is_some_and(|oldest| self.remove(oldest).is_some())
     }
 
     /// Evicts models that no tab uses, least recently used first, until the budget holds.
@@ -177,6 +217,7 @@ impl<E: Executor> Models<E> {
 
     /// Removes a model.
     pub fn remove(&mut self, model: ModelId) -> Option<Model<E>> {
+        self.turns.remove(model);
         self.entries.remove(&model)
     }
 

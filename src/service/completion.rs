@@ -42,15 +42,16 @@ struct AnswerState {
     chars: usize,
 }
 
-/// The conversation that answers a request, and an engine request for each of its prompts; `vocab` is
-/// the size of the model's vocabulary.
+/// The conversation that answers a request, and an engine request for each of its prompts, `tokens`;
+/// `vocab` is the size of the model's vocabulary.
 pub fn conversation(
     request: &CompleteRequest,
+    tokens: Vec<Vec<u32>>,
     chat: &Chat,
     vocab: usize,
     moment: Moment,
 ) -> Result<(ChatRequest, Vec<Prepared>)> {
-    let CompleteRequest { prompts, add_special_tokens, echo, settings, .. } = request;
+    let CompleteRequest { echo, settings, .. } = request;
     let (logprobs, top) = (settings.sampling.logprobs, settings.prompt_logprobs);
     let inner = ChatRequest {
         stream: true,
@@ -58,12 +59,9 @@ pub fn conversation(
         prompt_logprobs: if *echo { top.max(logprobs) } else { top },
         ..settings.clone()
     };
-    let prepared = |(i, input): (usize, &TextInput)| {
-        let tokens = match input {
-            TextInput::Text(text) => chat.tokenizer().encode_raw(text, *add_special_tokens)?,
-            TextInput::Tokens(tokens) => tokens.clone(),
-        };
-        let param = name("prompt", i, prompts.len());
+    let count = tokens.len();
+    let prepared = |(i, tokens): (usize, Vec<u32>)| {
+        let param = name("prompt", i, count);
         if tokens.is_empty() {
             return Err(invalid(param, "no tokens", "some text"));
         }
@@ -72,7 +70,7 @@ pub fn conversation(
         let entropy = moment.entropy.wrapping_add((i * settings.n) as u64);
         engine_request(&inner, tokens.into(), chat, vocab, Moment { entropy, ..moment })
     };
-    let prepared = prompts.iter().enumerate().map(prepared).collect::<Result<_>>()?;
+    let prepared = tokens.into_iter().enumerate().map(prepared).collect::<Result<_>>()?;
     Ok((inner, prepared))
 }
 

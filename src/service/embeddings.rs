@@ -12,7 +12,7 @@ use crate::{
     engine::{Engine, FinishReason, Goal, Request, RequestId, TabId, Usage},
     error::Error,
     step::{Executor, Pooling},
-    text::Chat,
+    text::Tokenizer,
 };
 
 /// Inputs of one request that are in the engine at a time: enough to fill its steps, few enough to
@@ -36,18 +36,15 @@ pub struct Job {
 }
 
 impl Job {
-    /// Submits the first inputs of a request; `model` is its name in the answer. Returns the job and its
+    /// Submits the first of a request's `prompts`; `model` is its name in the answer. Returns the job and its
     /// id, that of the first input.
     pub fn begin<E: Executor>(
         request: EmbedRequest,
+        prompts: Vec<Vec<u32>>,
         (tab, salt): (TabId, u64),
         model: &str,
-        chat: &Chat,
         engine: &mut Engine<E>,
     ) -> Result<(RequestId, Job)> {
-        let inputs = request.inputs.into_iter().enumerate();
-        let prompts = inputs.map(|(i, input)| prompt(chat, i, input));
-        let prompts = prompts.collect::<Result<Vec<_>>>()?;
         let mut job = Job {
             model: request.model.unwrap_or_else(|| model.to_owned()),
             encoding: request.encoding,
@@ -150,9 +147,10 @@ impl Job {
     }
 }
 
-fn prompt(chat: &Chat, i: usize, input: TextInput) -> Result<Vec<u32>> {
+/// The tokens of input `i`, with pauses in a long text.
+pub async fn prompt(tokenizer: &Tokenizer, i: usize, input: TextInput) -> Result<Vec<u32>> {
     let tokens = match input {
-        TextInput::Text(text) => chat.tokenizer().encode_plain(&text, true)?,
+        TextInput::Text(text) => tokenizer.plain_ids(&text, true).await?,
         TextInput::Tokens(tokens) => tokens,
     };
     match tokens.is_empty() {

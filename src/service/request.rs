@@ -20,6 +20,13 @@ pub struct Moment {
     pub salt: u64,
 }
 
+/// A request and the tokens of its prompts.
+#[derive(Debug)]
+pub struct Prompted<R, P = Vec<Vec<u32>>> {
+    pub request: R,
+    pub(super) prompt: P,
+}
+
 /// An engine request, the constraint on its answers, and how to parse them.
 pub struct Prepared {
     pub request: Request,

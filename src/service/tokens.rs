@@ -6,7 +6,7 @@ use crate::{
     api::{DetokenizeRequest, DetokenizeResponse, ToTokenize, TokenSource, TokenizeResponse},
     error::Error,
     step::Executor,
-    text::Detokenizer,
+    text::{Chat, Detokenizer, at_once},
 };
 
 impl<E: Executor> Service<E> {
@@ -18,26 +18,7 @@ impl<E: Executor> Service<E> {
     /// # Errors
     /// Those of [`Chat::tokens`](crate::text::Chat::tokens).
     pub fn tokenize(&self, request: &ToTokenize, now: u64) -> Result<TokenizeResponse> {
-        let tokenizer = self.chat.tokenizer();
-        let tokens = match &request.source {
-            TokenSource::Text { text, add_special_tokens } => {
-                tokenizer.encode_raw(text, *add_special_tokens)?
-            }
-            TokenSource::Chat { request, add_generation_prompt } => {
-                let now = Some(now.cast_signed());
-                self.chat.tokens(&request.conversation, now, *add_generation_prompt)?
-            }
-        };
-        let name = |token: &u32| {
-            tokenizer.spell(*token).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        };
-        let token_strs = request.return_token_strs.then(|| tokens.iter().map(name).collect());
-        Ok(TokenizeResponse {
-            count: tokens.len(),
-            max_model_len: self.capacity.longest(),
-            token_strs: token_strs.transpose()?,
-            tokens,
-        })
+        at_once(tokenize(&self.chat, self.capacity.longest(), request, now))
     }
 
     /// Decodes tokens.
@@ -72,4 +53,33 @@ impl<E: Executor> Service<E> {
             }
         }
     }
+}
+
+/// As [`Service::tokenize`], for a model whose prompts have at most `longest` tokens; with pauses.
+pub async fn tokenize(
+    chat: &Chat,
+    longest: usize,
+    request: &ToTokenize,
+    now: u64,
+) -> Result<TokenizeResponse> {
+    let tokenizer = chat.tokenizer();
+    let tokens = match &request.source {
+        TokenSource::Text { text, add_special_tokens } => {
+            tokenizer.raw_ids(text, *add_special_tokens).await?
+        }
+        TokenSource::Chat { request, add_generation_prompt } => {
+            let now = Some(now.cast_signed());
+            chat.tokens(&request.conversation, now, *add_generation_prompt).await?
+        }
+    };
+    let name = |token: &u32| {
+        tokenizer.spell(*token).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let token_strs = request.return_token_strs.then(|| tokens.iter().map(name).collect());
+    Ok(TokenizeResponse {
+        count: tokens.len(),
+        max_model_len: longest,
+        token_strs: token_strs.transpose()?,
+        tokens,
+    })
 }

@@ -1,5 +1,7 @@
 //! The stages of a tokenizer, in the order in which they run.
 
+use std::ops::Range;
+
 use tokenizers::models::bpe::BPE;
 use tokenizers::tokenizer::{
     AddedVocabulary, Model, NormalizedString, Normalizer, OffsetReferential, OffsetType,
@@ -77,15 +79,28 @@ impl Pipeline {
     /// Ids of a text that is already split at added tokens; `tokenize` turns each piece into tokens.
     pub fn ids(
         &self,
-        mut text: PreTokenizedString,
+        text: PreTokenizedString,
         tokenize: impl Fn(&str) -> Result<Vec<Token>>,
     ) -> Result<Vec<u32>> {
-        for step in &self.pre_tokenizers {
-            step.pre_tokenize(&mut text)?;
-        }
+        let mut text = self.split(text)?;
         text.tokenize(|piece| tokenize(piece.get()))?;
         let pieces = text.get_splits(OffsetReferential::Original, OffsetType::None);
         let tokens = pieces.into_iter().flat_map(|(.., tokens)| tokens.iter().flatten());
         Ok(tokens.map(|token| token.id).collect())
+    }
+
+    /// The pieces of a text that is already split at added tokens, as the model sees them, and where in
+    /// the text they were.
+    pub fn pieces(&self, text: PreTokenizedString) -> Result<Vec<(String, Range<usize>)>> {
+        let text = self.split(text)?;
+        let pieces = text.get_splits(OffsetReferential::Original, OffsetType::Byte);
+        Ok(pieces.into_iter().map(|(piece, (from, to), _)| (piece.to_owned(), from..to)).collect())
+    }
+
+    fn split(&self, mut text: PreTokenizedString) -> Result<PreTokenizedString> {
+        for step in &self.pre_tokenizers {
+            step.pre_tokenize(&mut text)?;
+        }
+        Ok(text)
     }
 }

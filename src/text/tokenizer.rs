@@ -2,13 +2,16 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 use tokenizers::AddedToken;
 use tokenizers::tokenizer::{Model, Token};
 
 use super::added::Splitter;
+use super::cuts::Cuts;
 use super::json;
+use super::pause::{PIECE_BYTES, at_once, pause};
 use super::pipeline::Pipeline;
 use super::quote::{ESCAPE, Quoter, Unquoted};
 use super::tokenizer_json::TokenizerJson;
@@ -33,6 +36,7 @@ pub struct Tokenizer {
     /// Quotes the control tokens that the model never writes as text.
     quoter_for_model: Quoter,
     max_id: u32,
+    cuts: OnceLock<Cuts>,
 }
 
 impl Tokenizer {
@@ -56,6 +60,7 @@ impl Tokenizer {
             special,
             pipeline,
             max_id,
+            cuts: OnceLock::new(),
         })
     }
 
@@ -78,19 +83,34 @@ impl Tokenizer {
     ///
     /// `add_special` adds the file's begin and end tokens, such as the BOS token of Llama models.
     pub fn encode_plain(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
-        self.framed(self.encode(text, Control::Nowhere)?, add_special)
+        at_once(self.plain_ids(text, add_special))
+    }
+
+    /// As [`Tokenizer::encode_plain`], with pauses in a long text.
+    pub async fn plain_ids(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
+        self.framed(self.encode(text, Control::Nowhere, PIECE_BYTES).await?, add_special)
     }
 
     /// Ids of a text whose author may write control tokens; `add_special` as in
     /// [`Tokenizer::encode_plain`].
     pub fn encode_raw(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
-        self.framed(self.encode(text, Control::Anywhere)?, add_special)
+        at_once(self.raw_ids(text, add_special))
+    }
+
+    /// As [`Tokenizer::encode_raw`], with pauses in a long text.
+    pub async fn raw_ids(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
+        self.framed(self.encode(text, Control::Anywhere, PIECE_BYTES).await?, add_special)
     }
 
     /// Ids of a prompt that a template rendered from [`Tokenizer::quote`]d texts.
     pub fn encode_prompt(&self, rendered: &str) -> Result<Vec<u32>> {
+        at_once(self.prompt_ids(rendered))
+    }
+
+    /// As [`Tokenizer::encode_prompt`], with pauses in a long prompt.
+    pub async fn prompt_ids(&self, rendered: &str) -> Result<Vec<u32>> {
         let prompt = Unquoted::new(rendered);
-        self.checked(self.encode(&prompt.text, Control::Written(&prompt))?)
+        self.checked(self.encode(&prompt.text, Control::Written(&prompt), PIECE_BYTES).await?)
     }
 
     /// Prepares a message's text for a template, so that it cannot produce a control token.
@@ -198,17 +218,55 @@ impl Tokenizer {
         self.pipeline.spelling.strip()
     }
 
-    fn encode(&self, text: &str, control: Control) -> Result<Vec<u32>> {
+    /// Ids of a text, with pauses between parts of about so many bytes.
+    pub(super) async fn encode(
+        &self,
+        text: &str,
+        control: Control<'_>,
+        part: usize,
+    ) -> Result<Vec<u32>> {
+        let mut ids = Vec::new();
+        let mut from = 0;
+        loop {
+            let end = match text.len() - from > part.saturating_mul(2) {
+                true => self.cuts().await?.end(text, from, part).map_err(failed)?,
+                false => text.len(),
+            };
+            ids.extend(self.encode_part(text, from..end, control)?);
+            if end == text.len() {
+                return Ok(ids);
+            }
+            from = end;
+            pause().await;
+        }
+    }
+
+    /// Ids of a part of a text that begins at its start or at a cut.
+    fn encode_part(&self, text: &str, at: Range<usize>, control: Control) -> Result<Vec<u32>> {
+        // The letter before a cut keeps the part from being taken for the start of a text.
+        let letter = text[..at.start].char_indices().next_back().map_or(0, |(letter, _)| letter);
+        let lead = match letter == at.start {
+            true => 0,
+            false => self.encode_range(text, letter..at.start, control)?.len(),
+        };
+        let mut ids = self.encode_range(text, letter..at.end, control)?;
+        ids.drain(..lead.min(ids.len()));
+        Ok(ids)
+    }
+
+    fn encode_range(&self, text: &str, range: Range<usize>, control: Control) -> Result<Vec<u32>> {
         let may_stand = |at: Range<usize>, id: u32| match control {
             _ if !self.is_control(id) => true,
             Control::Anywhere => true,
             Control::Nowhere => false,
             Control::Written(prompt) => {
                 let token = self.pipeline.added_token(id);
+                let at = at.start + range.start..at.end + range.start;
                 token.is_some_and(|token| is_guarded(token) && prompt.wrote(&token.content, at))
             }
         };
         let run = || {
+            let text = &text[range.clone()];
             let split = self.splitter.split(text, &self.pipeline.normalizers, may_stand)?;
             self.pipeline.ids(split, |piece| match control {
                 Control::Anywhere => self.pipeline.model.tokenize(piece),
@@ -216,6 +274,15 @@ impl Tokenizer {
             })
         };
         run().map_err(failed)
+    }
+
+    /// Where texts may be cut, which is found out for the first long one.
+    pub(super) async fn cuts(&self) -> Result<&Cuts> {
+        if let Some(cuts) = self.cuts.get() {
+            return Ok(cuts);
+        }
+        let cuts = Cuts::new(&self.pipeline, &self.splitter).await.map_err(failed)?;
+        Ok(self.cuts.get_or_init(|| cuts))
     }
 
     /// Tokens of a piece, none of them a control token.
@@ -266,7 +333,7 @@ impl Tokenizer {
 
 /// Where in a text control tokens may stand.
 #[derive(Clone, Copy)]
-enum Control<'a> {
+pub(super) enum Control<'a> {
     Anywhere,
     Nowhere,
     /// Where the template wrote them.

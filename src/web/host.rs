@@ -1,6 +1,6 @@
 //! Runs a [`host::Host`] in a worker: passes in the messages of its ports and runs its tasks.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use futures::{
     StreamExt,
@@ -21,6 +21,7 @@ use crate::{
     engine::TabId,
     executor::AnyExecutor,
     host::{self, Answer, Call, Identity, ModelId, Options, Task},
+    load::SharedGpu,
 };
 
 /// Page size of WebAssembly memory.
@@ -51,6 +52,7 @@ impl Host {
             connected: 0,
             files: BTreeMap::new(),
             loads: BTreeMap::new(),
+            device: Rc::default(),
         };
         spawn_local(serving.run(events));
         Host { inbox }
@@ -74,6 +76,8 @@ struct Serving {
     files: BTreeMap<TabId, (String, JsValue)>,
     /// The loads in progress.
     loads: BTreeMap<ModelId, Load>,
+    /// The device of all models.
+    device: Rc<SharedGpu>,
 }
 
 /// A model that is loading.
@@ -101,7 +105,7 @@ impl Serving {
             match event {
                 Some(event) => self.handle(event),
                 None => {
-                    self.host.step().await;
+                    self.host.step(async || turn.end().await).await;
                     // Let the event loop deliver messages, even if the step never had to wait.
                     turn.end().await;
                 }
@@ -172,14 +176,15 @@ impl Serving {
             Task::Load { model, url, options } => {
                 let Ok(controller) = AbortController::new() else { return };
                 let (signal, inbox) = (controller.signal(), self.inbox.clone());
-                let environment = self.environment.clone();
+                let (environment, device) = (self.environment.clone(), self.device.clone());
                 let mut local = self.files.iter().filter(|(_, (name, _))| *name == url);
                 let (from, files) =
                     local.next().map(|(tab, (_, files))| (*tab, files.clone())).unzip();
                 let (name, how) = (url.clone(), options.clone());
                 self.loads.insert(model, Load { controller, from, url: name, options: how });
                 spawn_local(async move {
-                    let load = load(model, &url, files, &options, signal, &environment, &inbox);
+                    let host = (&*device, &inbox);
+                    let load = load(model, &url, files, &options, signal, &environment, host);
                     let result = load.await;
                     send(&inbox, Event::Loaded(model, Box::new(result)));
                 });

@@ -23,7 +23,7 @@ use crate::{
         SlidingWindow,
     },
     layout::Layout,
-    load::{self, DraftWith, LoadOptions, Loaded, Opened, quantise_all},
+    load::{self, DraftWith, LoadOptions, Loaded, Opened, SharedGpu, quantise_all},
     manifest::Manifest,
     service::{SamplingDefaults, Service},
     step::Window,
@@ -43,7 +43,7 @@ pub async fn load(
     options: &Options,
     signal: AbortSignal,
     environment: &Environment,
-    inbox: &UnboundedSender<Event>,
+    (device, inbox): (&SharedGpu, &UnboundedSender<Event>),
 ) -> Result<(Service<AnyExecutor>, Info)> {
     let integrity = options.integrity.clone();
     let source = match files {
@@ -59,7 +59,8 @@ pub async fn load(
         _ => None,
     };
     let sources = (&source, drafter.as_ref());
-    let loaded = load_from(sources, model, url, options, signal, environment, inbox).await;
+    let loaded =
+        load_from(sources, model, url, options, signal, environment, (device, inbox)).await;
     if let Some(drafter) = &drafter {
         let came = loaded.as_ref().map(|_| ()).map_err(Error::clone);
         // Its error is also part of the model's result.
@@ -147,7 +148,7 @@ async fn load_from(
     options: &Options,
     signal: AbortSignal,
     environment: &Environment,
-    inbox: &UnboundedSender<Event>,
+    (device, inbox): (&SharedGpu, &UnboundedSender<Event>),
 ) -> Result<(Service<AnyExecutor>, Info)> {
     let root = Within::all(source);
     let opened = Opened::open(&root).await?;
@@ -184,7 +185,7 @@ async fn load_from(
             false => ControlFlow::Continue(()),
         }
     };
-    let loaded = prepared.load(on_progress).await?;
+    let loaded = prepared.load_on(device, on_progress).await?;
     let name = weights::unsigned(url);
     let info = describe(&loaded, name, chat.defaults().into());
     let seed = (js_sys::Math::random() * 2f64.powi(53)) as u64;

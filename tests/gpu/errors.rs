@@ -1,11 +1,12 @@
 //! Errors on the GPU: objects that do not fit, and a lost device.
 
 use crate::support::goldens;
+use futures::future::join;
 use tabloom::{
     engine::{Engine, Event, FinishReason, Options, Request, steady_clock},
     error::Error,
     executor::AnyExecutor,
-    gpu::{Access, Gpu, Kernels, Power, Shader},
+    gpu::{Access, Gpu, Kernels, Power, Shader, SharedGpu},
     load::Device,
     step::Sampling,
     weights::FolderSource,
@@ -38,6 +39,33 @@ fn a_shader_that_does_not_compile_is_an_error_and_not_a_panic() {
         let Err(Error::Gpu { reason }) = compiled.map(|_| ()) else { panic!("it compiled") };
         assert!(reason.contains("broken") && reason.contains("nonsense"), "{reason}");
         gpu.check().expect("the device stays usable");
+    });
+}
+
+#[test]
+fn models_share_a_device_until_it_is_lost() {
+    pollster::block_on(async {
+        let shared = SharedGpu::default();
+        let get = || async { shared.get(Power::HighPerformance).await.expect("an adapter") };
+        let (one, two) = join(get(), get()).await;
+        // Neither takes the other's error scopes for its own.
+        let (first, second) = join(one.storage("one", 1024), two.storage("two", 1024)).await;
+        first.and(second).expect("they fit");
+        let poll = |device: &wgpu::Device| {
+            device.poll(wgpu::PollType::Poll).expect("it may be polled");
+        };
+        let device = one.device.clone();
+        drop(one);
+        poll(&device);
+        two.check().expect("another has it yet");
+        device.destroy();
+        poll(&device);
+        assert!(matches!(two.check(), Err(Error::DeviceLost { .. })), "it is the same device");
+
+        let three = get().await;
+        three.check().expect("a new device");
+        drop(three);
+        get().await.idle().await.expect("another, after the last was let go");
     });
 }
 

@@ -105,3 +105,35 @@ fn steps(service: &mut Service<Script>) -> Vec<(RequestId, Reply)> {
     }
     replies
 }
+
+#[test]
+fn one_constraint_is_compiled_between_two_steps() {
+    struct Counting(Rc<RefCell<usize>>);
+
+    impl Compiler for Counting {
+        fn compile(
+            &mut self,
+            _: &Spec,
+            _: &dyn Fn() -> Result<Tokens>,
+        ) -> Poll<Result<Box<dyn Constraint>>> {
+            *self.0.borrow_mut() += 1;
+            Poll::Ready(Ok(Box::new(Free)))
+        }
+
+        fn is_ready(&self) -> bool {
+            true
+        }
+    }
+
+    let compiled = Rc::new(RefCell::new(0));
+    let (service, _) = service(&[vec![300, 301, END], vec![300, 301, END], vec![300, 301, END]]);
+    let mut service = service.with_compiler(Box::new(Counting(compiled.clone())));
+    for _ in 0..3 {
+        let ask = with(json!({ "response_format": { "type": "json_object" } }));
+        service.submit(ask, NOW, &[]).expect("it is accepted");
+    }
+    for count in 1..=3 {
+        pollster::block_on(service.step()).expect("it runs");
+        assert_eq!(*compiled.borrow(), count);
+    }
+}

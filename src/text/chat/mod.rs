@@ -10,6 +10,7 @@ use super::ends;
 use super::generation::GenerationDefaults;
 use super::gguf::GgufText;
 use super::json;
+use super::pause::at_once;
 use super::quote::{END, unquoted};
 use super::template::{ChatTemplate, NamedTemplates, TemplateOptions};
 use super::tokenizer::Tokenizer;
@@ -106,22 +107,32 @@ impl Chat {
     /// `now` is the reader's wall clock in seconds since 1970, for templates that
     /// print a date.
     pub fn prompt(&self, conversation: &Conversation, now: Option<i64>) -> Result<Prompt> {
+        at_once(self.prompt_in_pieces(conversation, now))
+    }
+
+    /// As [`Chat::prompt`], with pauses in a long conversation.
+    pub async fn prompt_in_pieces(
+        &self,
+        conversation: &Conversation,
+        now: Option<i64>,
+    ) -> Result<Prompt> {
         let template = self.template(conversation)?;
         let (rendered, dialect) = self.render(template, conversation, now, true)?;
-        let ids = self.encode(&rendered)?;
+        let ids = self.encode(&rendered).await?;
         let reading = self.reading(template, conversation, &rendered, dialect);
         let form = tools::form(&conversation.tools, &reading);
         Ok(Prompt { ids, reading, form })
     }
 
-    /// The token ids of a conversation; with the start of the assistant's next turn if `begins`.
-    pub fn tokens(
+    /// The token ids of a conversation, with pauses in a long one; with the start of the assistant's next
+    /// turn if `begins`.
+    pub async fn tokens(
         &self,
         conversation: &Conversation,
         now: Option<i64>,
         begins: bool,
     ) -> Result<Vec<u32>> {
-        self.encode(&self.render(self.template(conversation)?, conversation, now, begins)?.0)
+        self.encode(&self.render(self.template(conversation)?, conversation, now, begins)?.0).await
     }
 
     /// The text of a conversation as the template renders it. Unlike in [`Chat::tokens`], a control token
@@ -139,8 +150,8 @@ impl Chat {
         self.templates.choose(!conversation.tools.list.is_empty())
     }
 
-    fn encode(&self, rendered: &str) -> Result<Vec<u32>> {
-        let ids = self.tokenizer.encode_prompt(rendered)?;
+    async fn encode(&self, rendered: &str) -> Result<Vec<u32>> {
+        let ids = self.tokenizer.prompt_ids(rendered).await?;
         if ids.is_empty() {
             let message = "found nothing to answer once rendered, expected some text".into();
             return Err(Error::InvalidRequest { param: "messages".into(), message });

@@ -1,10 +1,12 @@
 //! One host and several tabs, without browser and GPU.
 
 mod hostile;
+mod long_texts;
 mod models;
 mod page;
 mod streams;
 mod toy;
+mod turns;
 
 use page::{Page, World};
 use serde_json::json;

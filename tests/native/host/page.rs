@@ -1,17 +1,17 @@
 //! A host with toy models, and pages that send it JSON as browsers do.
 
-use std::{collections::BTreeMap, fs, sync::OnceLock};
+use std::{collections::BTreeMap, fs, rc::Rc, sync::OnceLock, time::Duration};
 
 use serde_json::{Value, json};
 use tabloom::{
     Error, Result,
-    engine::{Options, TabId, steady_clock},
+    engine::{Clock, Options, TabId, steady_clock},
     host::{Call, Host, Identity, Info, ModelId, PROTOCOL, Task, VERSION},
     service::Service,
     text::{Chat, ChatFiles},
 };
 
-use super::toy::Toy;
+use super::toy::{Device, Toy};
 
 /// A host, the messages to its pages, and its pending work.
 pub struct World {
@@ -21,6 +21,8 @@ pub struct World {
     pub loads: usize,
     /// Run time of the executors of later models.
     pub fails_after: Option<usize>,
+    /// The device of later models and the time of their steps there; if `None`, steps take no time.
+    pub device: Option<(Rc<Device>, Duration)>,
     /// Bytes of every model.
     pub bytes: u64,
     told: BTreeMap<TabId, Vec<Value>>,
@@ -65,6 +67,7 @@ impl World {
             tasks: Vec::new(),
             loads: 0,
             fails_after: None,
+            device: None,
             bytes: 100,
             told: BTreeMap::new(),
             loading: Vec::new(),
@@ -97,7 +100,7 @@ impl World {
     }
 
     pub fn step(&mut self) {
-        pollster::block_on(self.host.step());
+        pollster::block_on(self.host.step(async || ()));
         self.collect();
     }
 
@@ -158,11 +161,20 @@ impl World {
     pub fn finish_load(&mut self, model: ModelId, result: Result<String, Error>) {
         self.loads += usize::from(result.is_ok());
         let fails_after = self.fails_after;
+        let device = self.device.clone();
         let loaded = result.map(|url| {
-            let mut toy = Toy::new();
+            let (mut toy, clock) = match device {
+                Some((device, step)) => {
+                    let clock: Clock = Box::new({
+                        let device = device.clone();
+                        move || device.now()
+                    });
+                    (Toy::on(device, step), clock)
+                }
+                None => (Toy::new(), steady_clock()),
+            };
             toy.fails_after = fails_after;
-            let service =
-                Service::new(toy, chat(), url.clone(), Options::default(), steady_clock());
+            let service = Service::new(toy, chat(), url.clone(), Options::default(), clock);
             let info = Info {
                 model: url,
                 architecture: "Toy".into(),
@@ -239,7 +251,7 @@ fn call(kind: &str, id: u32, question: Value, fields: Value) -> Value {
 }
 
 /// The built-in model's tokenizer and template.
-fn chat() -> Chat {
+pub fn chat() -> Chat {
     static FILES: OnceLock<[Vec<u8>; 2]> = OnceLock::new();
     let [tokenizer, config] = FILES.get_or_init(|| {
         let folder = format!("{}/www/model", env!("CARGO_MANIFEST_DIR"));

@@ -1,5 +1,7 @@
 //! An executor without a model: the token at a position is a hash of seed and position.
 
+use std::{cell::Cell, rc::Rc, time::Duration};
+
 use tabloom::{
     Error, Result,
     step::{Capacity, Executor, HostMemory, KvGroups, Sample, StepPlan, StepResult},
@@ -8,16 +10,36 @@ use tabloom::{
 /// Blocks that tokens can be in.
 pub const BLOCKS: usize = 64;
 
-/// Computes steps at once, until it is set to fail.
+/// Computes steps at once, or in turn on a device that several share, until it is set to fail.
 pub struct Toy {
-    plans: Vec<StepPlan>,
+    plans: Vec<(StepPlan, Duration)>,
     /// Steps after which the device is lost.
     pub fails_after: Option<usize>,
+    device: Option<(Rc<Device>, Duration)>,
+}
+
+/// A device that computes one step after another, and the time on it.
+#[derive(Default)]
+pub struct Device {
+    now: Cell<Duration>,
+    /// When it has computed all that was submitted.
+    free: Cell<Duration>,
+}
+
+impl Device {
+    pub fn now(&self) -> Duration {
+        self.now.get()
+    }
 }
 
 impl Toy {
     pub fn new() -> Toy {
-        Toy { plans: Vec::new(), fails_after: None }
+        Toy { plans: Vec::new(), fails_after: None, device: None }
+    }
+
+    /// One whose steps take this long.
+    pub fn on(device: Rc<Device>, step: Duration) -> Toy {
+        Toy { device: Some((device, step)), ..Toy::new() }
     }
 }
 
@@ -36,7 +58,7 @@ impl Executor for Toy {
     }
 
     fn depth(&self) -> usize {
-        1
+        if self.device.is_some() { 2 } else { 1 }
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
@@ -44,12 +66,20 @@ impl Executor for Toy {
             let lost = || Error::DeviceLost { reason: "as the test wants it".into() };
             *left = left.checked_sub(1).ok_or_else(lost)?;
         }
-        self.plans.push(plan.clone());
+        let mut end = Duration::ZERO;
+        if let Some((device, step)) = &self.device {
+            end = device.free.get().max(device.now()) + *step;
+            device.free.set(end);
+        }
+        self.plans.push((plan.clone(), end));
         Ok(())
     }
 
     async fn result(&mut self) -> Result<StepResult> {
-        let plan = self.plans.remove(0);
+        let (plan, end) = self.plans.remove(0);
+        if let Some((device, _)) = &self.device {
+            device.now.set(device.now().max(end));
+        }
         let embeds = plan.seqs.iter().filter(|seq| seq.pool.is_some_and(|pool| pool.last));
         let embeddings = embeds.map(|_| vec![1.0]).collect();
         let sample = |seq: &tabloom::step::SeqPlan| {
