@@ -689,6 +689,7 @@ export interface LoadOptions extends NameOptions {
   context?: number;
   kv?: "f16" | "int8";
   kvBytes?: number;
+  prefixCache?: { hostBytes?: number };
   slidingWindow?: { sinks?: number; tokens: number };
   speculation?: boolean | { maxDrafts?: number };
   draft?: boolean | string | URL | { earlyExit: number };
@@ -764,6 +765,8 @@ export interface EngineMetrics extends SpeculationMetrics {
   prefix_cache_hit_rate: number | null;
   preempted_queries: number;
   preempted_hits: number;
+  restored_tokens: number;
+  host_cache_usage_perc: number;
   num_preemptions: number;
   prompt_tokens: number;
   generation_tokens: number;
@@ -790,6 +793,7 @@ export interface TabMetrics extends SpeculationMetrics {
   prompt_tokens: number;
   prefix_cache_queries: number;
   cached_tokens: number;
+  restored_tokens: number;
   generation_tokens: number;
 }
 export interface Histogram {

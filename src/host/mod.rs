@@ -22,8 +22,8 @@ use futures::future::{LocalBoxFuture, select};
 pub use self::{
     protocol::{
         Answer, Asked, Call, Device, Draft, DraftInfo, Info, Inspection, Isolation, Keep, Kv,
-        LOCAL, Options, Outbox, PROTOCOL, Progress, Quantize, Refused, SlidingWindow, Speculation,
-        TokensTask, VERSION, Value, Welcome,
+        LOCAL, Options, Outbox, PROTOCOL, PrefixCache, Progress, Quantize, Refused, SlidingWindow,
+        Speculation, TokensTask, VERSION, Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
     turns::ModelId,
