@@ -66,6 +66,7 @@ export class Answering {
     let finishReason = null;
     let problem = null;
     let full = false;
+    /** @type {ReturnType<typeof setTimeout> | 0} */
     let keeping = 0;
     try {
       const loaded = await unlessAborted(host.engine.load(), signal);

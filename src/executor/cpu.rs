@@ -376,8 +376,7 @@ impl HostModel {
                     qkv,
                     &ropes.tables[ropes.of_layer[layer]],
                     norms,
-                    &mut query,
-                    kv,
+                    (&mut query, kv),
                 );
                 *out(acts, Act::Query) = query;
             }

@@ -100,7 +100,8 @@ impl RopeKv {
         64 / (self.head_dim / 4)
     }
 
-    /// CPU reference; `norms` are the weights of q_norm and k_norm, if there are any.
+    /// CPU reference, which writes queries and the KV cache; `norms` are the weights of q_norm and k_norm, if
+    /// there are any.
     pub fn reference(
         &self,
         batch: &Batch,
@@ -108,8 +109,7 @@ impl RopeKv {
         qkv: &[f32],
         rope: &[f32],
         norms: Option<[&[f32]; 2]>,
-        query: &mut [f32],
-        cache: &mut [u32],
+        (query, cache): (&mut [f32], &mut [u32]),
     ) {
         let (dim, layout) = (self.head_dim, self.layout());
         let rows = qkv.chunks_exact(row_stride(self.qkv_heads() * dim));

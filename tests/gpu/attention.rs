@@ -624,8 +624,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
                 &qkv,
                 &table,
                 weights,
-                &mut plain_query,
-                &mut plain_cache,
+                (&mut plain_query, &mut plain_cache),
             );
             check("plain Rust", &plain_query, plain_cache);
 
@@ -703,7 +702,7 @@ fn positions_are_counted_without_those_between_sinks_and_window() {
         let mut found = Vec::new();
         let mut query = vec![0.0; 400 * shape.query_stride()];
         let mut cache = vec![0; step.capacity.blocks * shape.layout().block_words()];
-        rope.reference(&step.batch, &step.tables, &qkv, &table, None, &mut query, &mut cache);
+        rope.reference(&step.batch, &step.tables, &qkv, &table, None, (&mut query, &mut cache));
         let mut plain = vec![0.0; expected.len()];
         let attention = shape.attention(false);
         attention.reference(&step.batch, &step.tables, &query, &cache, &[], &mut plain);

@@ -245,6 +245,7 @@ export default {
       ],
     ],
     found: "{hits} von {queries} Prompt-Tokens",
+    restored: "{hits} von {queries} Prompt-Tokens, {restored} davon aus dem Speicher des Workers",
     drafts: "{accepted} von {drafted} Draft-Tokens",
     rounds: "{accepted} von {drafted} Draft-Tokens, {length} Tokens pro Runde",
     ms: "{ms} ms",

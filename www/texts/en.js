@@ -155,6 +155,7 @@ export default {
       ],
     ],
     found: "{hits} of {queries} prompt tokens",
+    restored: "{hits} of {queries} prompt tokens, {restored} of them from the worker’s memory",
     drafts: "{accepted} of {drafted} draft tokens",
     rounds: "{accepted} of {drafted} draft tokens, {length} tokens a round",
     ms: "{ms} ms",

@@ -243,6 +243,7 @@ export default {
       ],
     ],
     found: "{hits} de {queries} tokens de prompt",
+    restored: "{hits} de {queries} tokens de prompt, {restored} de la memoria del worker",
     drafts: "{accepted} de {drafted} tokens propuestos",
     rounds: "{accepted} de {drafted} tokens propuestos, {length} tokens por ronda",
     ms: "{ms} ms",

@@ -245,6 +245,7 @@ export default {
       ],
     ],
     found: "{hits} tokens de prompt sur {queries}",
+    restored: "{hits} tokens de prompt sur {queries}, dont {restored} de la mémoire du worker",
     drafts: "{accepted} tokens proposés sur {drafted}",
     rounds: "{accepted} tokens proposés sur {drafted}, {length} tokens par tour",
     ms: "{ms} ms",

@@ -217,6 +217,7 @@ export default {
       ["草稿接受率", "预测后面的 token。模型接受的可以省去步数，其余的丢弃，回答不变。"],
     ],
     found: "{queries} 个提示 token 中命中 {hits} 个",
+    restored: "{queries} 个提示 token 中命中 {hits} 个，其中 {restored} 个来自 worker 内存",
     drafts: "{drafted} 个草稿 token 中接受 {accepted} 个",
     rounds: "{drafted} 个草稿 token 中接受 {accepted} 个，每轮 {length} 个 token",
     ms: "{ms} ms",

@@ -74,7 +74,7 @@ for (const rung of SHARING) {
         const { id } = host.tabs.find(({ you }) => you);
         const others = Object.entries(tabs).filter(([tab]) => tab !== `${id}`);
         const told = Object.entries(all).filter(([name]) =>
-          /prefix_cache|preempted|^(prompt|generation)_tokens$/.test(name),
+          /prefix_cache|preempted|restored|^(prompt|generation)_tokens$/.test(name),
         );
         return { others: others.map(([tab, { cached_tokens }]) => [tab, cached_tokens]), told };
       };

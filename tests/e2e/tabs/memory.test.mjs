@@ -1,0 +1,69 @@
+// Conversations for which the KV cache has no room: the worker keeps them, and they come back from there.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { open, STORY } from "./tabs.mjs";
+
+/** Room for one conversation and a half, of 16 tokens in 16 KiB, and as much for the draft head. */
+const kvBytes = 32 * 2 * 16 * 1024;
+
+/** A conversation of some three hundred tokens about a topic of its own. */
+const long = (topic) => ({
+  messages: [{ role: "user", content: `${topic}. ${STORY.answer.repeat(4)} What did the fox learn?` }],
+  temperature: 0,
+  max_tokens: 8,
+});
+
+/** What the tab is answered, and how many of the prompt's tokens were found in the cache. */
+const ask = (tab, topic) =>
+  tab.run(
+    "an answer",
+    async (params) => {
+      const { choices, usage } = await engine.chat.completions.create(params);
+      const { prompt_tokens, prompt_tokens_details } = usage;
+      return { answer: choices[0].message.content, prompt: prompt_tokens, cached: prompt_tokens_details.cached_tokens };
+    },
+    long(topic),
+  );
+
+for (const device of /** @type {const} */ (["cpu", "gpu"])) {
+  describe(`${device}:`, () => {
+    test("what gave way to another tab's conversation comes back from the worker's memory", async () => {
+      const session = await open({}, { device });
+      try {
+        for (const [prefixCache, comesBack] of [
+          [undefined, true],
+          [{ hostBytes: 0 }, false],
+        ]) {
+          const visitor = await session.visitor();
+          const [old, other] = await visitor.tabs(2, { host: "shared", kvBytes, ...(prefixCache && { prefixCache }) });
+          const first = await ask(old, "old");
+          assert.ok(first.prompt > 250, `${first.prompt} tokens`);
+          await ask(other, "new");
+          await ask(other, "newer");
+          const again = await ask(old, "old");
+          assert.equal(again.answer, first.answer);
+          const { restored_tokens: restored, host_cache_usage_perc: usage } = await old.metrics();
+          const told = JSON.stringify({ again, restored, usage });
+          if (comesBack) assert.ok(again.cached > 200 && restored > 200 && usage > 0, told);
+          else assert.ok(again.cached < 200 && restored === 0 && usage === 0, told);
+          await visitor.close();
+        }
+      } finally {
+        await session.close();
+      }
+    });
+  });
+}
+
+test("a bad size is refused", async () => {
+  const session = await open();
+  try {
+    const tab = await (await session.visitor()).tab();
+    for (const prefixCache of [{ hostBytes: -1 }, { hostBytes: "1" }, { bytes: 1 }, 5]) {
+      const { code, typed } = await tab.refused({ host: "private", prefixCache });
+      assert.deepEqual([code, typed], ["invalid_request", true], JSON.stringify(prefixCache));
+    }
+  } finally {
+    await session.close();
+  }
+});
