@@ -83,7 +83,7 @@ impl Batch {
             Source::Lookup => self.lookup.observe(drafts, seconds, plain, self.steps),
             Source::Device => {
                 self.device.observe(drafts, seconds, plain, self.steps);
-                let usual = self.device.seconds(drafts, plain).unwrap_or(seconds);
+                let usual = self.device.curve(plain).map_or(seconds, |curve| curve.seconds(drafts));
                 self.on_device.add(tokens as f64, seconds.min(2.0 * usual));
             }
         }

@@ -6,6 +6,7 @@
 
 mod acceptance;
 mod batch;
+mod costs;
 mod drafts;
 mod mean;
 mod ngram;
@@ -15,10 +16,11 @@ mod times;
 use std::fmt::Debug;
 
 pub use batch::Source;
+pub use costs::Observed;
 pub use drafts::{Choice, Decoding, Drafts};
 pub use mean::Mean;
 pub use ngram::Ngram;
-pub use policy::{Load, Observed, Room, Speculation};
+pub use policy::{Load, Room, Speculation};
 
 /// Proposes draft tokens for one sequence.
 pub trait Drafter: Debug {

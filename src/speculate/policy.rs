@@ -6,13 +6,12 @@ use super::{
     Drafter, Ngram,
     acceptance::Acceptance,
     batch::{Batch, Offer, Source},
+    costs::{Costs, Observed},
     drafts::{Choice, Decoding, Drafts},
-    mean::{Mean, Rate},
 };
 use crate::step::Draft;
 
-/// Chooses draft tokens as far as they pay: from the acceptance rates of each sequence, and the time of
-/// steps by the number of sequences, the source of drafts and the number of these.
+/// Chooses draft tokens as far as they pay: from the acceptance rates of each sequence, and what steps cost.
 #[derive(Debug)]
 pub struct Speculation {
     /// Most drafts of a sequence, and of the executor's drafter; 0 if it has none.
@@ -25,25 +24,7 @@ pub struct Speculation {
     looked_up: Acceptance,
     on_device: Acceptance,
     late: Option<Acceptance>,
-    /// By the number of decoding sequences, less one.
-    batches: [Batch; Speculation::ROWS],
-    /// Seconds per row of a prompt that the executor's drafter does not read, and of one that it reads.
-    prompts: [Rate; 2],
-    /// Steps with prompts since the former were measured.
-    unread_since: usize,
-    /// Extra seconds of the step after one with drafts: nothing was queued behind that.
-    wait: Mean,
-    /// The last step, unless no sequence was left running after it.
-    last: Option<Last>,
-}
-
-/// The last step.
-#[derive(Clone, Copy, Debug)]
-struct Last {
-    at: Duration,
-    has_drafts: bool,
-    /// Steps in a row without drafts and without the executor's drafter.
-    plain: usize,
+    costs: Costs,
 }
 
 /// What a sequence meets that begins.
@@ -68,23 +49,6 @@ pub struct Room {
     pub has_prompts: bool,
 }
 
-/// A step that is over.
-#[derive(Clone, Copy, Debug)]
-pub struct Observed {
-    /// Sequences that decode: one row, and drafts.
-    pub decoding: usize,
-    pub drafts: usize,
-    pub source: Source,
-    /// Tokens of sequences that still live, and the accepted drafts among them.
-    pub tokens: usize,
-    pub accepted: usize,
-    /// Rows of prompts, and whether the executor's drafter read all or none of them.
-    pub prompts: usize,
-    pub read: Option<bool>,
-    /// Whether it did nothing else, such as scores.
-    pub is_usual: bool,
-}
-
 /// The drafts that a sequence could have.
 struct Proposal {
     /// By prompt lookup, the ones for the tokens in flight included.
@@ -107,14 +71,10 @@ impl Proposal {
 }
 
 impl Speculation {
-    /// Most rows of a step with drafts: further ones read the weights once more.
-    const ROWS: usize = 16;
     /// Least drafts per sequence in a trial.
     const TRIAL: usize = 2;
     /// Reading a prompt is sure to cost, what it saves is not: it has to be more by this factor.
     const READING: f64 = 1.5;
-    /// Steps with prompts after which a row that is not read is taken to cost half of what it did.
-    const PATIENCE: f64 = 50.0;
 
     /// Speculation with up to `most` drafts per sequence: always, or with `adaptive` as far as they pay.
     pub fn new(most: usize, adaptive: bool) -> Speculation {
@@ -126,11 +86,7 @@ impl Speculation {
             looked_up: Acceptance::default(),
             on_device: Acceptance::default(),
             late: None,
-            batches: Default::default(),
-            prompts: Default::default(),
-            unread_since: 0,
-            wait: Mean::default(),
-            last: None,
+            costs: Costs::default(),
         }
     }
 
@@ -172,7 +128,7 @@ impl Speculation {
     /// Chooses the drafts of the sequences that decode in the next step.
     pub fn decide(&mut self, room: Room, decoding: &mut [Decoding<'_>]) {
         let sequences = decoding.len();
-        let most = Speculation::ROWS.saturating_sub(sequences);
+        let most = Costs::ROWS.saturating_sub(sequences);
         if sequences == 0 || self.most == 0 || most == 0 {
             for seq in decoding {
                 seq.drafts.reads = false;
@@ -244,81 +200,33 @@ impl Speculation {
         drafts.verified(made.len());
     }
 
-    /// Records a step that is over. `took`: the time from its submission, or from the end of the step before
-    /// it if that came later. Returns the seconds that its drafts saved, if known.
+    /// Records a step that is over, as [`Costs::observe`].
     pub fn observe(&mut self, step: Observed, took: Duration, now: Duration) -> Option<f64> {
-        let last = self.last;
-        // Steps without drafts are submitted while others run; after drafts the host acts in between.
-        let since = last.map_or(took, |last| now.saturating_sub(last.at));
-        let took = since.clamp(took, 2 * took).as_secs_f64();
-        let plain = match step.source {
-            Source::None => 1 + last.map_or(0, |last| last.plain),
-            Source::Lookup | Source::Device => 0,
-        };
-        self.last = Some(Last { at: now, has_drafts: step.drafts > 0, plain });
-        if !step.is_usual {
-            return None;
-        }
-        if step.prompts > 0 {
-            let rest = match step.decoding {
-                0 => Some(0.0),
-                sequences => self.seconds(step.source, sequences, step.drafts),
-            };
-            if let Some((read, rest)) = step.read.zip(rest) {
-                let rest = rest + self.row() * step.drafts as f64;
-                let prompts = &mut self.prompts[usize::from(read)];
-                prompts.add_capped(step.prompts as f64, (took - rest).max(0.0));
-                self.unread_since = if read { self.unread_since + 1 } else { 0 };
-            }
-            return None;
-        }
-        let usual = self.plain(step.decoding);
-        if let (true, Some(usual)) = (last.is_some_and(|last| last.has_drafts), usual) {
-            let more = if step.drafts > 0 { 0.0 } else { (took - usual).clamp(-usual, usual) };
-            self.wait.add(more);
-        }
-        let batch = self.batches.get_mut(step.decoding.checked_sub(1)?)?;
-        // The first two steps without drafts wait for the host, as those with drafts do. Those with drafts
-        // tell nothing before there is something to compare with: the very first steps of a device are slow.
-        let is_settled = match step.source {
-            Source::None => plain > 2,
-            Source::Lookup | Source::Device => usual.is_some(),
-        };
-        batch.observe(step.source, step.drafts, step.tokens, is_settled.then_some(took));
-        let usual = batch.plain().filter(|_| step.drafts > 0)?;
-        let steps = (step.decoding + step.accepted) as f64 / step.decoding as f64;
-        Some(steps * usual - took)
+        self.costs.observe(step, took, now)
     }
 
     /// Records that no sequence is left running: the next step begins later.
     pub fn rest(&mut self) {
-        self.last = None;
+        self.costs.rest();
     }
 
     /// Whether what the executor's drafter saves in an answer is worth reading its prompt.
     fn reading_pays(&self, load: Load) -> bool {
         let sequences = load.sequences.max(1);
-        let Some(batch) = self.batches.get(sequences - 1) else { return false };
-        if !self.is_known(Source::Device) && load.prompt as f64 > load.answer {
+        let Some(batch) = self.costs.batch(sequences) else { return false };
+        if !self.costs.is_known(Source::Device) && load.prompt as f64 > load.answer {
             return false;
         }
-        let [unread, read] = self.prompts.each_ref().map(Rate::get);
-        // What was not measured for long is taken to be better.
-        let age = self.unread_since as f64 / Speculation::PATIENCE;
-        let unread = unread.map(|row| row / (1.0 + age));
-        if read.is_some() && unread.is_none() {
-            return false;
-        }
-        let rows = Speculation::ROWS - sequences;
+        let Some(reading) = self.costs.reading() else { return false };
+        let rows = Costs::ROWS - sequences;
         let of_one = self.on_device.chances().take(self.device.min(self.most));
         let chances = of_one.flat_map(|chance| vec![chance; sequences]);
         let plain = self.offer(Source::None, sequences, [], 0, 0.0).rate;
         let promised = self.offer(Source::Device, sequences, chances, rows, 0.0).rate;
         let drafted = batch.on_device().unwrap_or(promised);
         let drafted = batch.hope(Source::Device, drafted) / Batch::MARGIN;
-        let more = read.zip(unread).map_or(0.0, |(read, unread)| (read - unread).max(0.0));
         let saved = load.answer * (1.0 / plain - 1.0 / drafted);
-        saved > Speculation::READING * more * load.prompt as f64
+        saved > Speculation::READING * reading * load.prompt as f64
     }
 
     /// The drafts that a sequence could have.
@@ -349,10 +257,11 @@ impl Speculation {
         drafts: &[Vec<(f64, usize)>; 3],
     ) -> (Source, usize) {
         // Draft rows beside those of prompts cost as much as these.
-        let row = if room.has_prompts { self.row() } else { 0.0 };
+        let row = if room.has_prompts { self.costs.row() } else { 0.0 };
         let offers = Source::ALL.map(|source| {
             // Steps with prompts cannot be measured: they have only drafts of which enough is known.
-            let may_try = source == Source::None || !room.has_prompts || self.is_known(source);
+            let may_try =
+                source == Source::None || !room.has_prompts || self.costs.is_known(source);
             if !may_try || source == Source::Device && self.device == 0 {
                 return Offer::default();
             }
@@ -361,15 +270,10 @@ impl Speculation {
         });
         let (source, is_trial) = match room.has_prompts {
             true => (Batch::best(&offers), false),
-            false => self.batches[sequences - 1].choose(offers),
+            false => self.costs.batch_mut(sequences).choose(offers),
         };
         let least = if is_trial { Speculation::TRIAL * sequences } else { 0 };
         (source, offers[source as usize].drafts.max(least).min(rows))
-    }
-
-    /// Seconds of a row of a prompt, if known.
-    fn row(&self) -> f64 {
-        self.prompts.iter().find_map(Rate::get).unwrap_or(0.0)
     }
 
     /// What a source promises. `chances`: of each possible draft, the likeliest first; `row`: extra seconds
@@ -384,62 +288,25 @@ impl Speculation {
     ) -> Offer {
         let tokens = sequences as f64;
         if source == Source::None {
-            let rate = self.plain(sequences).map_or(0.0, |seconds| tokens / seconds);
+            let rate = self.costs.plain(sequences).map_or(0.0, |seconds| tokens / seconds);
             return Offer { rate, drafts: 0 };
         }
-        let wait = self.wait.get().unwrap_or(0.0).max(0.0);
+        let wait = self.costs.wait();
+        let times = self.costs.times(source, sequences);
+        let batch = self.costs.batch(sequences);
         let (mut offer, mut hope, mut expected) = (Offer::default(), 0.0, 0.0);
         for (chance, drafts) in chances.into_iter().take(rows).zip(1..) {
             expected += chance;
             // In an arbitrary unit while nothing is known.
-            let seconds = self.seconds(source, sequences, drafts).unwrap_or(1.0);
+            let seconds = times.as_ref().map_or(1.0, |times| times.seconds(drafts));
             let rate = (tokens + expected) / (seconds + wait + row * drafts as f64);
             offer.rate = offer.rate.max(rate);
-            let hoped = self.batches[sequences - 1].hope_of(source, drafts, rate);
+            let hoped = batch.map_or(rate, |batch| batch.hope_of(source, drafts, rate));
             if hoped > hope {
                 (hope, offer.drafts) = (hoped, drafts);
             }
         }
         offer
-    }
-
-    /// Seconds of a step without drafts. Where none was measured with so many sequences, it is estimated on
-    /// the low side, so that one soon is.
-    fn plain(&self, sequences: usize) -> Option<f64> {
-        let (fewer, more) = self.batches.split_at(sequences.min(self.batches.len()));
-        let below = fewer.iter().rev().find_map(Batch::plain);
-        let above = || {
-            let known = |(at, batch): (usize, &Batch)| Some((at, batch.plain()?));
-            let (at, seconds) = (1..).zip(more).find_map(known)?;
-            Some(seconds * sequences as f64 / (sequences + at) as f64)
-        };
-        below.or_else(above)
-    }
-
-    /// Seconds of a step with so many drafts. Where little was measured with so many sequences, it takes
-    /// longer than one without drafts by the same factor as with the nearest other number of them.
-    fn seconds(&self, source: Source, sequences: usize, drafts: usize) -> Option<f64> {
-        let plain = self.plain(sequences);
-        if source == Source::None {
-            return plain;
-        }
-        let times = |sequences: usize| Some(self.batches.get(sequences - 1)?.times(source));
-        let is_known = |other: &usize| times(*other).is_some_and(|times| times.is_known());
-        let nearest = (1..=self.batches.len()).filter(is_known);
-        let nearest = nearest.min_by_key(|other| other.abs_diff(sequences));
-        match nearest.filter(|other| *other != sequences).zip(plain) {
-            Some((other, plain)) => {
-                let usual = self.plain(other)?;
-                let drafts = (drafts * other).div_ceil(sequences);
-                Some(times(other)?.seconds(drafts, Some(usual))? / usual * plain)
-            }
-            None => times(sequences)?.seconds(drafts, plain),
-        }
-    }
-
-    /// Whether enough steps with drafts from this source were measured to rely on their times.
-    fn is_known(&self, source: Source) -> bool {
-        self.batches.iter().any(|batch| batch.times(source).is_known())
     }
 
     /// Acceptance rates of the executor's drafter over all requests.

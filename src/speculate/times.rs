@@ -36,7 +36,7 @@ impl Times {
 
     /// Records the time of the step number `at`. `plain`: seconds of steps without drafts, if known.
     pub fn observe(&mut self, drafts: usize, seconds: f64, plain: Option<f64>, at: usize) {
-        let expected = self.seconds(drafts, plain);
+        let expected = self.curve(plain).map(|curve| curve.seconds(drafts));
         let Some(entry) = self.entries.get_mut(drafts) else { return };
         self.count += usize::from(drafts > 0);
         // A single value tells as much as what was expected before it.
@@ -47,26 +47,11 @@ impl Times {
         entry.at = at;
     }
 
-    /// The expected time of a step with this many drafts, at least that of one without: `plain`. None if
-    /// nothing is known.
-    pub fn seconds(&self, drafts: usize, plain: Option<f64>) -> Option<f64> {
-        let known = self.rising(plain);
-        let below = known.iter().rfind(|(at, _)| *at <= drafts);
-        let above = known.iter().find(|(at, _)| *at >= drafts);
-        let seconds = match (below, above) {
-            (Some((low, less)), Some((high, more))) if low < high => {
-                less + (more - less) * (drafts - low) as f64 / (high - low) as f64
-            }
-            (_, Some((_, more))) => *more,
-            (Some((low, less)), None) => less * (1.0 + Times::DRAFT * (drafts - low) as f64),
-            (None, None) => return None,
-        };
-        Some(seconds.max(plain.unwrap_or(0.0)))
-    }
-
-    /// The measured times by drafts. As more drafts take no less time, neighbours that seem to contradict
-    /// that get their common average (isotonic regression).
-    fn rising(&self, plain: Option<f64>) -> Vec<(usize, f64)> {
+    /// The expected times by drafts, at least those without any: `plain`. None if nothing is known.
+    ///
+    /// As more drafts take no less time, neighbours that seem to contradict that get their common average
+    /// (isotonic regression).
+    pub fn curve(&self, plain: Option<f64>) -> Option<Curve> {
         // (first and last number of drafts, seconds of all values, their number)
         let mut pools: Vec<(usize, usize, f64, f64)> = Vec::new();
         for (at, entry) in self.entries.iter().enumerate() {
@@ -84,12 +69,38 @@ impl Times {
         let ends = pools.into_iter().flat_map(|(first, last, seconds, count)| {
             [(first, seconds / count), (last, seconds / count)]
         });
-        ends.collect()
+        let points: Vec<(usize, f64)> = ends.collect();
+        (!points.is_empty()).then(|| Curve { points, least: plain.unwrap_or(0.0) })
     }
 
     /// The number of the last step with this many drafts.
     pub fn measured(&self, drafts: usize) -> usize {
         self.entries.get(drafts).map_or(0, |entry| entry.at)
+    }
+}
+
+/// Seconds of steps by drafts, which rise.
+#[derive(Debug)]
+pub struct Curve {
+    /// (drafts, seconds), one or more.
+    points: Vec<(usize, f64)>,
+    least: f64,
+}
+
+impl Curve {
+    /// The expected time of a step with this many drafts.
+    pub fn seconds(&self, drafts: usize) -> f64 {
+        let below = self.points.iter().rfind(|(at, _)| *at <= drafts);
+        let above = self.points.iter().find(|(at, _)| *at >= drafts);
+        let seconds = match (below, above) {
+            (Some((low, less)), Some((high, more))) if low < high => {
+                less + (more - less) * (drafts - low) as f64 / (high - low) as f64
+            }
+            (_, Some((_, more))) => *more,
+            (Some((low, less)), None) => less * (1.0 + Times::DRAFT * (drafts - low) as f64),
+            (None, None) => 0.0,
+        };
+        seconds.max(self.least)
     }
 }
 
@@ -101,6 +112,11 @@ mod tests {
         (0..count).for_each(|at| times.observe(drafts, seconds, Some(1.0), at));
     }
 
+    /// The expected time with `plain` seconds without drafts.
+    fn seconds(times: &Times, drafts: usize, plain: Option<f64>) -> Option<f64> {
+        times.curve(plain).map(|curve| curve.seconds(drafts))
+    }
+
     fn close(found: Option<f64>, expected: f64) -> bool {
         found.is_some_and(|found| (found - expected).abs() < 0.02 * expected)
     }
@@ -108,11 +124,11 @@ mod tests {
     #[test]
     fn times_between_measured_ones_are_interpolated() {
         let mut times = Times::default();
-        assert_eq!(times.seconds(3, None), None);
-        assert_eq!(times.seconds(4, Some(1.0)), Some(1.2), "a little more, to be tried");
+        assert_eq!(seconds(&times, 3, None), None);
+        assert_eq!(seconds(&times, 4, Some(1.0)), Some(1.2), "a little more, to be tried");
         observe(&mut times, 4, 3.0, 500);
         for (drafts, expected) in [(0, 1.0), (2, 2.0), (4, 3.0), (6, 3.3)] {
-            let found = times.seconds(drafts, Some(1.0));
+            let found = seconds(&times, drafts, Some(1.0));
             assert!(close(found, expected), "{drafts} drafts: {found:?}");
         }
     }
@@ -122,9 +138,9 @@ mod tests {
         let mut times = Times::default();
         observe(&mut times, 4, 1.2, 100);
         observe(&mut times, 4, 1e9, 1);
-        assert!(close(times.seconds(4, Some(1.0)), 1.2), "{times:?}");
+        assert!(close(seconds(&times, 4, Some(1.0)), 1.2), "{times:?}");
         observe(&mut times, 4, 2.4, 1000);
-        assert!(close(times.seconds(4, Some(1.0)), 2.4), "{times:?}");
+        assert!(close(seconds(&times, 4, Some(1.0)), 2.4), "{times:?}");
     }
 
     #[test]
@@ -133,7 +149,7 @@ mod tests {
         for (drafts, seconds) in [(1, 1.5), (2, 1.4), (3, 1.6), (4, 0.7)] {
             observe(&mut times, drafts, seconds, 100);
         }
-        let found = [1, 2, 3, 4].map(|drafts| times.seconds(drafts, Some(1.0)));
+        let found = [1, 2, 3, 4].map(|drafts| seconds(&times, drafts, Some(1.0)));
         assert!(found.is_sorted() && close(found[3], 1.3), "{found:?}");
     }
 
