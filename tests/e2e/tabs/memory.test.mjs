@@ -13,16 +13,21 @@ const long = (topic) => ({
   max_tokens: 8,
 });
 
-/** What the tab is answered, and how many of the prompt's tokens were found in the cache. */
+/** What the tab is answered, how many of the prompt's tokens were found in the cache, and when the answer began. */
 const ask = (tab, topic) =>
   tab.run(
     "an answer",
     async (params) => {
-      const { choices, usage } = await engine.chat.completions.create(params);
-      const { prompt_tokens, prompt_tokens_details } = usage;
-      return { answer: choices[0].message.content, prompt: prompt_tokens, cached: prompt_tokens_details.cached_tokens };
+      const [began, read] = [performance.now(), { answer: "", first: 0, prompt: 0, cached: 0 }];
+      for await (const { choices, usage } of await engine.chat.completions.create(params)) {
+        read.first ||= Math.round(performance.now() - began);
+        read.answer += choices[0]?.delta.content ?? "";
+        read.prompt = usage?.prompt_tokens ?? 0;
+        read.cached = usage?.prompt_tokens_details.cached_tokens ?? 0;
+      }
+      return read;
     },
-    long(topic),
+    { ...long(topic), stream: true, stream_options: { include_usage: true } },
   );
 
 for (const device of /** @type {const} */ (["cpu", "gpu"])) {
@@ -38,9 +43,13 @@ for (const device of /** @type {const} */ (["cpu", "gpu"])) {
           const [old, other] = await visitor.tabs(2, { host: "shared", kvBytes, ...(prefixCache && { prefixCache }) });
           const first = await ask(old, "old");
           assert.ok(first.prompt > 250, `${first.prompt} tokens`);
-          await ask(other, "new");
+          await old.show("hidden");
+          const fresh = await ask(other, "new");
           await ask(other, "newer");
+          await old.show("visible");
           const again = await ask(old, "old");
+          const times = `${fresh.first} ms for the new one, ${again.first} ms for the one that comes back`;
+          console.log(`${device}, ${comesBack ? "with" : "without"} the worker's memory, first token: ${times}`);
           assert.equal(again.answer, first.answer);
           const { restored_tokens: restored, host_cache_usage_perc: usage } = await old.metrics();
           const told = JSON.stringify({ again, restored, usage });
