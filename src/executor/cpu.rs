@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     drafting::{self, Drafter},
-    homes::{Home, homes, places},
+    homes::{Home, homes, layer_window, places},
     host_blocks::HostBlocks,
     outcome::Outcome,
     shapes::{self, RopeTables, Widths},
@@ -304,7 +304,7 @@ impl HostModel {
     fn run(&mut self, op: &Op, batch: &Batch, slots: &mut Slots) -> Result<()> {
         let HostModel { config, widths, weights, acts, routes, homes, kv, ropes, .. } = self;
         let Slots { tables, pooled, last_samples, adjustments, results } = slots;
-        let window = |layer| shapes::layer_window(config, layer, tables.groups().widest());
+        let window = |layer| layer_window(config, layer, tables.groups().widest());
         match *op {
             Op::Embed { weight, scale, positions, out: into } => {
                 for (first, part) in parts(weights, weight)? {

@@ -22,7 +22,7 @@ use crate::{
     },
     layout::row_stride,
     model::ModelConfig,
-    step::{Capacity, Executor, StepPlan, StepResult},
+    step::{Capacity, Executor, HostMemory, StepPlan, StepResult},
     weights::GpuWeights,
 };
 
@@ -109,7 +109,7 @@ impl GpuExecutor {
         config: &ModelConfig,
         weights: GpuWeights,
         draft: Option<Drafter<GpuWeights>>,
-        capacity: Capacity,
+        mut capacity: Capacity,
         kinds: &[KvKind],
         mut on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<(GpuExecutor, Option<Error>)> {
@@ -131,19 +131,18 @@ impl GpuExecutor {
         };
         let profiler = Profiler::new(&gpu).await?;
         let small_bytes = buffers.pooled.size() + buffers.results.size() + Profiler::BYTES;
-        let mut spare = Vec::new();
-        for _ in 0..Self::DEPTH {
-            spare.push(Readback::new(&gpu, small_bytes).await?);
-        }
-        let mut spare_saves = Vec::new();
-        if capacity.host.saves > 0 {
-            let own = draft.as_ref().filter(|draft| !draft.is_inside);
-            let own = own.map_or(0, |draft| draft.parts.buffers.block_bytes());
-            let bytes = capacity.host.saves as u64 * (buffers.block_bytes() + own);
-            for _ in 0..Self::DEPTH {
-                spare_saves.push(Readback::new(&gpu, bytes).await?);
+        let spare = Self::read_backs(&gpu, small_bytes).await?;
+        let own = draft.as_ref().filter(|draft| !draft.is_inside);
+        let own = own.map_or(0, |draft| draft.parts.buffers.block_bytes());
+        let bytes = capacity.host.saves as u64 * (buffers.block_bytes() + own);
+        let spare_saves = match Self::read_backs(&gpu, bytes).await {
+            Ok(read_backs) => read_backs,
+            Err(error) => {
+                log::warn!("no block of the KV cache is kept in host memory: {error}");
+                capacity.host = HostMemory::NONE;
+                Vec::new()
             }
-        }
+        };
         let executor = GpuExecutor {
             host: HostBlocks::new(capacity.host),
             spare_saves,
@@ -171,6 +170,15 @@ impl GpuExecutor {
             buffers,
         };
         Ok((executor, refused))
+    }
+
+    /// A read-back of this many bytes for each step in flight; none of no bytes.
+    async fn read_backs(gpu: &Gpu, bytes: u64) -> Result<Vec<Readback>> {
+        let mut read_backs = Vec::new();
+        while bytes > 0 && read_backs.len() < Self::DEPTH {
+            read_backs.push(Readback::new(gpu, bytes).await?);
+        }
+        Ok(read_backs)
     }
 
     /// The device it runs on.

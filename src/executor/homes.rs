@@ -1,6 +1,5 @@
 //! Where a layer's keys and values are: its KV group, and its place in the blocks of the group.
 
-use super::shapes::layer_window;
 use crate::{
     kernels::{KvGroup, KvKind},
     model::ModelConfig,
@@ -15,6 +14,19 @@ use crate::{
 pub struct Home {
     pub group: KvGroup,
     pub place: usize,
+}
+
+/// The window of a layer, where `window` is that of all layers: a layer never attends beyond its own
+/// window, and sinks are used if they fit into it.
+pub fn layer_window(config: &ModelConfig, layer: usize, window: Option<Window>) -> Option<Window> {
+    let Some(own) = config.attention[layer].window else { return window };
+    match window {
+        Some(window) if window.sinks + window.tokens <= own => Some(window),
+        window => {
+            let tokens = window.map_or(own, |window| window.tokens.min(own));
+            Some(Window { sinks: 0, tokens })
+        }
+    }
 }
 
 /// The groups of a model whose layers have KV caches of these kinds; no layer attends beyond `window`.
@@ -143,5 +155,26 @@ mod tests {
         assert_eq!(kv_groups(&config, &kinds, None), KvGroups::FULL);
         let homes = homes(&config, KvGroups::FULL);
         assert_eq!(places(&homes, &kinds), kinds);
+    }
+
+    #[test]
+    fn a_layer_attends_within_its_own_window_and_that_of_all_layers() {
+        let json = br#"{"architectures": ["Gemma2ForCausalLM"], "hidden_size": 16,
+            "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+            "vocab_size": 10, "max_position_embeddings": 4096, "rms_norm_eps": 1e-6,
+            "head_dim": 8, "sliding_window": 100}"#;
+        let config = ModelConfig::from_json(json).unwrap();
+        let window = |sinks, tokens| Some(Window { sinks, tokens });
+        for (all, local) in [
+            (None, window(0, 100)),
+            (window(0, 200), window(0, 100)),
+            (window(0, 60), window(0, 60)),
+            (window(16, 84), window(16, 84)),
+            (window(16, 90), window(0, 90)),
+            (window(16, 1000), window(0, 100)),
+        ] {
+            assert_eq!(layer_window(&config, 0, all), local);
+            assert_eq!(layer_window(&config, 1, all), all);
+        }
     }
 }

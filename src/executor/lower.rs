@@ -1,6 +1,6 @@
 //! Translates the operations of a forward pass to kernels.
 
-use super::{buffers::StepBuffers, shapes};
+use super::{buffers::StepBuffers, homes::layer_window, shapes};
 use crate::{
     Result,
     kernels::{
@@ -265,7 +265,7 @@ impl<'a> Lowering<'a> {
 
 impl<'a> Lowering<'a> {
     fn window(&self, layer: usize) -> Option<Window> {
-        shapes::layer_window(self.config, layer, self.capacity.groups.widest())
+        layer_window(self.config, layer, self.capacity.groups.widest())
     }
 
     fn norm(&self, x: Act, rows: RowsOf) -> Norm {

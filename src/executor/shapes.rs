@@ -1,4 +1,4 @@
-//! Kernel parameters, buffer shapes, attention windows and KV cache sizes that follow from a model's
+//! Kernel parameters, buffer shapes and KV cache sizes that follow from a model's
 //! configuration.
 
 use super::homes::{homes, places};
@@ -153,19 +153,6 @@ pub fn block_bytes(config: &ModelConfig, kinds: &[KvKind], groups: KvGroups) -> 
     places.into_iter().map(|kind| layer_block_bytes(config, kind)).sum()
 }
 
-/// The window of a layer, where `window` is that of all layers: a layer never attends beyond its own
-/// window, and sinks are used if they fit into it.
-pub fn layer_window(config: &ModelConfig, layer: usize, window: Option<Window>) -> Option<Window> {
-    let Some(own) = config.attention[layer].window else { return window };
-    match window {
-        Some(window) if window.sinks + window.tokens <= own => Some(window),
-        window => {
-            let tokens = window.map_or(own, |window| window.tokens.min(own));
-            Some(Window { sinks: 0, tokens })
-        }
-    }
-}
-
 /// (cos, sin) of the angles of all positions, see [`crate::kernels::rope_table`]: one table per
 /// different rope of the layers.
 pub struct RopeTables {
@@ -194,30 +181,4 @@ pub fn rope_tables(config: &ModelConfig, factors: &[f32], context: usize) -> Rop
         crate::kernels::rope_table(&exact, magnitude, config.head_dim, context)
     };
     RopeTables { tables: ropes.into_iter().map(table).collect(), of_layer }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_layer_attends_within_its_own_window_and_that_of_all_layers() {
-        let json = br#"{"architectures": ["Gemma2ForCausalLM"], "hidden_size": 16,
-            "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
-            "vocab_size": 10, "max_position_embeddings": 4096, "rms_norm_eps": 1e-6,
-            "head_dim": 8, "sliding_window": 100}"#;
-        let config = ModelConfig::from_json(json).unwrap();
-        let window = |sinks, tokens| Some(Window { sinks, tokens });
-        for (all, local) in [
-            (None, window(0, 100)),
-            (window(0, 200), window(0, 100)),
-            (window(0, 60), window(0, 60)),
-            (window(16, 84), window(16, 84)),
-            (window(16, 90), window(0, 90)),
-            (window(16, 1000), window(0, 100)),
-        ] {
-            assert_eq!(layer_window(&config, 0, all), local);
-            assert_eq!(layer_window(&config, 1, all), all);
-        }
-    }
 }
