@@ -8,7 +8,8 @@
 //! | prompts, those of new requests too | the rest, in chunks where several have rows left | of a tab that runs several requests, for one that runs none |
 //!
 //! Within each line visible tabs come before hidden ones, then those that were served less, then the
-//! [`Policy`](super::Policy). Without free blocks for a decoding sequence nobody is admitted.
+//! [`Policy`](super::Policy). Without free blocks for a decoding sequence nobody is admitted. A step that
+//! completes a prompt takes no part of a longer one of a tab that was served more.
 
 use std::time::Duration;
 
