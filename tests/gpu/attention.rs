@@ -637,7 +637,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
                 }
                 let zeros = vec![0; query.len()];
                 buffers.extend([&zeros[..], &untouched]);
-                let mut outputs = bench.run(&kernel, tuning, &batch, &buffers).await;
+                let mut outputs = bench.run(&kernel, tuning, batch, &buffers).await;
                 check(&format!("{tuning:?}"), &floats(&outputs[0]), outputs.remove(1));
             }
         }
