@@ -20,8 +20,9 @@ const ask = (tab, topic) =>
     async (params) => {
       const [began, read] = [performance.now(), { answer: "", first: 0, prompt: 0, cached: 0 }];
       for await (const { choices, usage } of await engine.chat.completions.create(params)) {
-        read.first ||= Math.round(performance.now() - began);
-        read.answer += choices[0]?.delta.content ?? "";
+        const piece = choices[0]?.delta.content ?? "";
+        if (piece) read.first ||= Math.round(performance.now() - began);
+        read.answer += piece;
         read.prompt = usage?.prompt_tokens ?? 0;
         read.cached = usage?.prompt_tokens_details.cached_tokens ?? 0;
       }
@@ -53,8 +54,8 @@ for (const device of /** @type {const} */ (["cpu", "gpu"])) {
           assert.equal(again.answer, first.answer);
           const { restored_tokens: restored, host_cache_usage_perc: usage } = await old.metrics();
           const told = JSON.stringify({ again, restored, usage });
-          if (comesBack) assert.ok(again.cached > 200 && restored > 200 && usage > 0, told);
-          else assert.ok(again.cached < 200 && restored === 0 && usage === 0, told);
+          if (comesBack) assert.ok(again.cached > 500 && restored > 200 && usage > 0, told);
+          else assert.ok(again.cached < 300 && restored === 0 && usage === 0, told);
           await visitor.close();
         }
       } finally {
