@@ -30,6 +30,7 @@ const DEFAULTS = {
 export class Settings extends EventTarget {
   #form;
   #given;
+  #undo = $("undo-reset");
   /** @type {Engine | null} what counts tokens */
   #engine = null;
   /** @type {Values} what is kept: all but what the page's address says */
@@ -51,7 +52,14 @@ export class Settings extends EventTarget {
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("reset", (event) => {
       event.preventDefault();
+      const before = this.own;
       this.set({ ...DEFAULTS });
+      this.#undo.hidden = false;
+      this.#undo.onclick = () => {
+        this.#undo.hidden = true;
+        /** @type {HTMLElement} */ (form.querySelector("[type=reset]")).focus();
+        this.set(before);
+      };
     });
   }
 
@@ -70,6 +78,7 @@ export class Settings extends EventTarget {
    * @param {Partial<Values>} values
    */
   use(values) {
+    this.#undo.hidden = true;
     this.own = { ...DEFAULTS, ...typed(values) };
     this.values = { ...this.own, ...this.#given };
     this.#fill();
@@ -120,6 +129,7 @@ export class Settings extends EventTarget {
   #take(field) {
     // What is out of range is marked by the browser, and not used.
     if (!field.validity.valid) return void field.reportValidity();
+    this.#undo.hidden = true;
     this.set({ [field.name]: entered(field) });
   }
 

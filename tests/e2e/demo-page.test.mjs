@@ -800,6 +800,13 @@ test("settings are used, kept and put back", async () => {
   await page.locator("#tab-settings").click();
   assert.equal(await page.getByLabel("Temperature").inputValue(), "0");
   assert.equal(await page.getByLabel("Top-p").inputValue(), "", "what is out of range is not used");
+  const prompt = page.getByLabel("System prompt");
+  await prompt.fill("Written by hand.");
+  await page.getByRole("button", { name: "Back to the defaults" }).click();
+  assert.equal(await prompt.inputValue(), "");
+  await page.getByRole("button", { name: "Undo" }).click();
+  assert.equal(await prompt.inputValue(), "Written by hand.");
+  assert.equal(await page.getByLabel("Temperature").inputValue(), "0");
   await page.getByRole("button", { name: "Back to the defaults" }).click();
   assert.equal(await page.getByLabel("Most tokens of an answer").inputValue(), "");
   assert.equal(await page.getByRole("switch", { name: "Speculative decoding" }).isChecked(), true);
@@ -1210,6 +1217,28 @@ describe("for everybody", () => {
     assert.ok(send >= 0, `Send ends ${-send} px below the window`);
     assert.ok(box.height > 4 * line, `a log of ${box.height} px`);
     assert.ok((await page.locator("#show-history").evaluate((e) => e.getBoundingClientRect().bottom)) <= box.top);
+    await page.evaluate(() => (document.documentElement.style.fontSize = ""));
+    await page.setViewportSize({ width: 640, height: 400 });
+    const messages = [{ role: "user", content: "Who?" }];
+    await keep(
+      page,
+      [1, 2, 3, 4, 5].map((n) => ({ title: `Number ${n}`, messages })),
+    );
+    await page.reload();
+    await loaded(page);
+    await page.locator("#show-history").click();
+    for (const n of [5, 1]) {
+      const entry = page.locator("#conversation-list .title", { hasText: `Number ${n}` });
+      await entry.scrollIntoViewIfNeeded();
+      const seen = await entry.evaluate((entry) => {
+        const clip = (box, { top, bottom }) => [Math.max(box[0], top), Math.min(box[1], bottom)];
+        const around = ["#conversation-list", "#history"].map((id) => entry.closest(id).getBoundingClientRect());
+        const { top, bottom, height } = entry.getBoundingClientRect();
+        const [from, to] = around.reduce(clip, [Math.max(top, 0), Math.min(bottom, innerHeight)]);
+        return (to - from) / height;
+      });
+      assert.ok(seen > 0.95, `${seen} of the conversation is seen`);
+    }
     await page.setViewportSize({ width: 1280, height: 800 });
     await view(page, "engine");
     const broken = await page.locator("#panel .facts :is(dt, dd)").evaluateAll((all) =>
