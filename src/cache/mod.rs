@@ -66,6 +66,16 @@ enum Cached {
     Host(u32),
 }
 
+impl Cached {
+    /// Its block on the device; the null block without.
+    fn on_device(&self) -> u32 {
+        match self {
+            Cached::Device(block) => *block,
+            Cached::Hidden | Cached::Host(_) => NULL,
+        }
+    }
+}
+
 /// Protects the blocks of a prefix from eviction.
 #[derive(Debug)]
 pub struct Pin(BlockTable);
@@ -201,11 +211,7 @@ impl KvCache {
         if self.free() < found.iter().filter(takes_free).count() + missing + spare {
             return false;
         }
-        let on_device = |cached: &Cached| match cached {
-            Cached::Device(block) => *block,
-            Cached::Hidden | Cached::Host(_) => NULL,
-        };
-        table.blocks = found.iter().map(on_device).collect();
+        table.blocks = found.iter().map(Cached::on_device).collect();
         (table.cached, table.published) = (table.len() * BLOCK_SIZE, table.len());
         self.share(table); // before any block is taken, which could be one of these
         self.restore(table, tokens, &found);
@@ -345,12 +351,8 @@ impl KvCache {
     pub fn pin(&mut self, tokens: &[u32], salt: u64) -> Option<Pin> {
         let mut table = BlockTable::new(salt, 0, self.views.len());
         self.hash(&mut table, tokens);
-        let on_device = |cached| match cached {
-            Cached::Device(block) => block,
-            Cached::Hidden | Cached::Host(_) => NULL,
-        };
         let found = self.find(&table, tokens, tokens.len(), false);
-        table.blocks = found.into_iter().map(on_device).collect();
+        table.blocks = found.iter().map(Cached::on_device).collect();
         table.cached = table.len() * BLOCK_SIZE;
         self.share(&table);
         (!table.is_empty()).then_some(Pin(table))

@@ -481,7 +481,7 @@ impl Executor for CpuExecutor {
         let plan = &*plan.resolved(|slot| last_samples[(slot * SLOT_TOKENS + ACCEPTED) as usize]);
         let batch = Batch::encode(plan, capacity, &slots.tables, 1)?;
         let own = draft.as_mut().and_then(|draft| draft.model.as_mut());
-        let lost = exchange(plan, host, [Some(&mut *target), own]);
+        let lost = exchange(plan, host, [Some(&mut *target), own])?;
         for copy in &plan.copies {
             target.copy_block(*copy);
             let beside = draft.iter_mut().filter_map(|draft| draft.model.as_mut());
@@ -524,7 +524,7 @@ fn exchange(
     plan: &StepPlan,
     host: &mut HostBlocks,
     models: [Option<&mut HostModel>; 2],
-) -> Vec<u32> {
+) -> Result<Vec<u32>> {
     let mut models: Vec<&mut HostModel> = models.into_iter().flatten().collect();
     let content = |models: &mut Vec<&mut HostModel>, block| -> Vec<u32> {
         models
@@ -537,7 +537,7 @@ fn exchange(
     let saved = plan.saves.iter().map(|save| (save.to, content(&mut models, save.from)));
     let saved: Vec<_> = saved.collect();
     for restore in &plan.restores {
-        let Some(words) = host.load(restore.from) else { continue };
+        let words = host.load(restore.from)?;
         let mut words = &words[..];
         for place in models.iter_mut().flat_map(|model| model.block(restore.to)) {
             let (content, rest) = words.split_at(place.len());
@@ -545,8 +545,8 @@ fn exchange(
             words = rest;
         }
     }
-    let kept = saved.into_iter().filter(|(block, words)| !host.store(*block, words));
-    kept.map(|(block, _)| block).collect()
+    let lost = saved.into_iter().filter(|(block, words)| !host.store(*block, words));
+    Ok(lost.map(|(block, _)| block).collect())
 }
 
 fn out(acts: &mut HashMap<Act, Vec<f32>>, act: Act) -> &mut Vec<f32> {

@@ -221,14 +221,15 @@ impl GpuExecutor {
     }
 
     /// Writes the blocks that a plan restores.
-    fn restore(&mut self, plan: &StepPlan) {
+    fn restore(&mut self, plan: &StepPlan) -> Result<()> {
         for restore in &plan.restores {
-            let Some(words) = self.host.load(restore.from) else { continue };
+            let words = self.host.load(restore.from)?;
             let mut words = &words[..];
             for buffers in self.with_kv() {
                 words = buffers.restore_block(&self.gpu, restore.to, words);
             }
         }
+        Ok(())
     }
 
     /// Keeps what a step has read of the blocks that it saves; returns those for which there is no memory.
@@ -390,7 +391,7 @@ impl Executor for GpuExecutor {
         }
         let (passes, follow) = self.draft_batches(plan)?;
         let saves = self.save(plan);
-        self.restore(plan);
+        self.restore(plan)?;
         self.work.steps += 1;
 
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());

@@ -1,6 +1,6 @@
 //! The contents of KV blocks in host memory.
 
-use crate::step::HostMemory;
+use crate::{Error, Result, step::HostMemory};
 
 #[cfg(not(target_arch = "wasm32"))]
 type Content = Vec<u32>;
@@ -29,9 +29,16 @@ impl HostBlocks {
         true
     }
 
-    /// The content that a host block has, if it has one.
-    pub fn load(&self, block: u32) -> Option<Vec<u32>> {
-        self.0[block as usize].as_ref().map(|content| content.to_vec())
+    /// The content of a host block.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] if it has none: rows would read what was in the KV block before.
+    pub fn load(&self, block: u32) -> Result<Vec<u32>> {
+        let content = self.0.get(block as usize).and_then(Option::as_ref);
+        content.map(|content| content.to_vec()).ok_or_else(|| Error::InvalidRequest {
+            param: "step".into(),
+            message: format!("host block {block}, which is to be restored, was never saved"),
+        })
     }
 }
 

@@ -109,6 +109,17 @@ impl Batch {
         if let Some(copy) = plan.copies.iter().find(|c| !inside(c.from) || !inside(c.to)) {
             return refuse(format!("{copy:?} in a cache of {} blocks", capacity.blocks));
         }
+        let kept = |block: u32| (block as usize) < capacity.host.blocks;
+        let outside = plan.saves.iter().find(|c| !inside(c.from) || !kept(c.to));
+        let outside = outside.or(plan.restores.iter().find(|c| !kept(c.from) || !inside(c.to)));
+        if outside.is_some() || plan.saves.len() > capacity.host.saves {
+            return refuse(format!(
+                "{} saves and {} restores, of which {outside:?} is out of range; this executor has {:?}",
+                plan.saves.len(),
+                plan.restores.len(),
+                capacity.host
+            ));
+        }
         let [mut rows, mut logit_rows, mut tiles, mut samples, mut pools, mut runs, mut shifts] =
             [const { Vec::<u32>::new() }; 7];
         // With the named tokens.
@@ -462,6 +473,26 @@ mod tests {
             let refused = Batch::encode(&plan, &CAPACITY, &tables, 8);
             assert!(matches!(refused, Err(Error::InvalidRequest { .. })), "{plan:?}");
         }
+    }
+
+    #[test]
+    fn copies_beyond_host_memory_are_refused() {
+        const HOST: HostMemory = HostMemory { blocks: 3, saves: 1 };
+        let capacity = Capacity { host: HOST, ..CAPACITY };
+        let accepted = |saves: &[(u32, u32)], restores: &[(u32, u32)]| {
+            let copies = |list: &[(u32, u32)]| {
+                list.iter().map(|(from, to)| BlockCopy { from: *from, to: *to }).collect()
+            };
+            let (saves, restores) = (copies(saves), copies(restores));
+            let seqs = vec![seq(0, RowTokens::Known(vec![1]), 0, &[1])];
+            let plan = StepPlan { saves, restores, seqs, ..Default::default() };
+            let tables = BlockTables::of(&plan, &capacity).unwrap();
+            Batch::encode(&plan, &capacity, &tables, 8).is_ok()
+        };
+        assert!(accepted(&[(9, 2)], &[(2, 9), (0, 1)]));
+        assert!(!accepted(&[(10, 2)], &[]) && !accepted(&[(9, 3)], &[]));
+        assert!(!accepted(&[], &[(3, 1)]) && !accepted(&[], &[(0, 10)]));
+        assert!(!accepted(&[(1, 0), (2, 1)], &[]), "more than a step saves");
     }
 
     #[test]

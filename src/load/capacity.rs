@@ -19,6 +19,9 @@ const KV_TOKENS: usize = 4096;
 /// Memory of a read-back of blocks that a step saves, and most of them: those of a step's rows, twice.
 const SAVE_BYTES: u64 = 16 << 20;
 const MOST_SAVES: u64 = 2 * (ROWS / BLOCK_SIZE) as u64;
+/// Upper limit of host memory, in KV caches that every sequence of a step can fill: what is kept of a block
+/// beside its content is allocated at once.
+const HOST_TIMES: u64 = 4;
 /// Upper limit of the context length.
 const MAX_CONTEXT: usize = 1 << 20;
 
@@ -82,13 +85,12 @@ pub fn sized(
         context,
         vocab: config.vocab,
         groups,
-        host: HostMemory {
-            blocks: (options.host_bytes / block) as usize,
-            saves: if options.host_bytes < block {
-                0
-            } else {
-                (SAVE_BYTES / block).clamp(1, MOST_SAVES) as usize
-            },
+        host: match (options.host_bytes / block).min(HOST_TIMES * most) as usize {
+            0 => HostMemory::NONE,
+            blocks => {
+                let saves = (SAVE_BYTES / block).clamp(1, MOST_SAVES) as usize;
+                HostMemory { blocks, saves }
+            }
         },
     })
 }
@@ -175,6 +177,19 @@ mod tests {
         assert_eq!(blocks(F16, Some(u64::MAX), u64::MAX).unwrap(), 65_537);
         assert_eq!(blocks(F16, Some(8192), u64::MAX).unwrap(), 2);
         assert!(blocks(F16, Some(8191), u64::MAX).is_err());
+    }
+
+    #[test]
+    fn host_memory_has_whole_blocks_and_an_end() {
+        let host = |host_bytes| {
+            let options = LoadOptions { host_bytes, ..Default::default() };
+            sized(&llama(1024), options).unwrap().host
+        };
+        // Blocks of 4096 bytes, 64 of them for a context.
+        assert_eq!(host(0), HostMemory::NONE);
+        assert_eq!(host(4095), HostMemory::NONE);
+        assert_eq!(host(3 * 4096 + 1), HostMemory { blocks: 3, saves: 32 });
+        assert_eq!(host(u64::MAX).blocks, 4 * (64 * SEQS + 1));
     }
 
     #[test]

@@ -6,10 +6,10 @@ mod load;
 
 use anyhow::Result;
 use pollster::block_on;
-use tabloom::engine::Options;
+use tabloom::engine::{Engine, Options, Request};
 
 use load::{
-    clock::SimulatedClock,
+    clock::{Clock, SimulatedClock},
     drive::Outcome,
     modelled::{Cost, Modelled},
     report::Percentiles,
@@ -76,6 +76,29 @@ fn chats_come_back_from_host_memory() {
     println!("{with:?}\n{without:?}");
     assert!(with.cache_hit_rate > without.cache_hit_rate + 0.05);
     assert!(with.time_to_first_token.p99 < without.time_to_first_token.p99 / 2.0);
+}
+
+#[test]
+fn a_long_prefix_comes_back_from_host_memory_in_a_tenth_of_its_time() {
+    let clock = SimulatedClock::default();
+    let time = clock.clone();
+    let executor = Modelled::new(Cost::LAPTOP, clock, 2 * 8192);
+    let mut engine = Engine::new(executor, Options::default(), Box::new(move || time.now()));
+    let time_of = |engine: &mut Engine<Modelled>, token: u32| {
+        let prompt = vec![token; 8000];
+        engine.submit(Request { prompt, max_tokens: Some(1), ..Request::default() }).unwrap();
+        let before = engine.metrics().time_to_first_token_seconds.sum;
+        while !engine.is_idle() {
+            block_on(engine.step()).unwrap();
+        }
+        engine.metrics().time_to_first_token_seconds.sum - before
+    };
+    let [computed, _, restored] = [1, 2, 1].map(|token| time_of(&mut engine, token));
+    println!("{computed:.2} s computed, {restored:.2} s from host memory");
+    // Eleven blocks of it never had to give way.
+    let metrics = engine.metrics();
+    assert_eq!((metrics.prefix_cache_hits, metrics.restored_tokens), (7984, 7984 - 11 * 16));
+    assert!(restored <= computed / 10.0, "{restored} s of {computed} s");
 }
 
 #[test]
