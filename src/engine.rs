@@ -1,6 +1,14 @@
 //! The engine: requests in, tokens out, over any executor.
 
-use std::{collections::VecDeque, fmt, rc::Rc, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    fmt,
+    ops::Range,
+    rc::Rc,
+    time::Duration,
+};
+
+use futures::{FutureExt, future::LocalBoxFuture};
 
 pub use crate::sampling::ThinkingBudget;
 pub use crate::scheduler::{
@@ -13,7 +21,7 @@ use crate::{
     sampling::Constraint,
     scheduler::Scheduler,
     speculate::Drafter,
-    step::{Executor, StepPlan, StepResult},
+    step::{EntryBlocks, Executor, StepPlan, StepResult},
 };
 
 /// The time since a fixed but arbitrary moment.
@@ -225,6 +233,67 @@ impl<E: Executor> Engine<E> {
     /// A snapshot of the counters and the current state.
     pub fn metrics(&self) -> Metrics {
         self.scheduler.metrics()
+    }
+
+    /// Keeps the tokens of requests with this salt when they end, for [`Engine::take_ended`].
+    pub fn note_ended_of(&mut self, salt: u64) {
+        self.scheduler.note_ended_of(salt);
+    }
+
+    /// The tokens of requests that have ended since, prompt and answer.
+    pub fn take_ended(&mut self) -> Vec<Vec<u32>> {
+        self.scheduler.take_ended()
+    }
+
+    /// Tokens of the longest prefix that is cached, on the device or in host memory.
+    pub fn cached(&self, tokens: &[u32], salt: u64) -> usize {
+        self.scheduler.cached(tokens, salt)
+    }
+
+    /// Entries of the longest prefix that is cached on the device.
+    pub fn on_device(&self, tokens: &[u32], salt: u64) -> usize {
+        self.scheduler.on_device(tokens, salt).len() / self.executor.capacity().groups.count()
+    }
+
+    /// Reads the blocks of a prefix that is cached on the device, those of the given entries; `None` if they are
+    /// not cached, or another read is not over. Steps go on meanwhile.
+    pub fn read_prefix(
+        &mut self,
+        tokens: &[u32],
+        salt: u64,
+        entries: Range<usize>,
+    ) -> Option<LocalBoxFuture<'static, Result<EntryBlocks>>> {
+        let groups = self.executor.capacity().groups.count();
+        let found = self.scheduler.on_device(tokens, salt);
+        let found = found.get(entries.start * groups..entries.end * groups)?;
+        let blocks: Vec<u32> = found.iter().copied().flatten().collect();
+        let read = self.executor.read_blocks(&blocks)?;
+        let present = found.iter().map(Option::is_some).collect();
+        let first_entry = entries.start;
+        let read = async move { Ok(EntryBlocks { first_entry, present, words: read.await? }) };
+        Some(read.boxed_local())
+    }
+
+    /// Puts blocks of a tab's prompt that were stored into host memory, where requests find them.
+    pub fn adopt(&mut self, tab: TabId, tokens: &[u32], salt: u64, blocks: &EntryBlocks) {
+        let groups = self.executor.capacity().groups.count();
+        let (places, contents): (Vec<_>, Vec<_>) = blocks.blocks(groups).unzip();
+        let homes = self.scheduler.adopt(tokens, salt, &places);
+        let mut adopted = BTreeSet::new();
+        for ((home, words), (entry, _)) in homes.into_iter().zip(contents).zip(places) {
+            let Some(home) = home else { continue };
+            if self.executor.set_host_block(home, words) {
+                adopted.insert(entry);
+            } else {
+                self.scheduler.disown(home);
+            }
+        }
+        self.scheduler.count_stored(tab, adopted.len());
+    }
+
+    /// Time to compute a token of a prompt, once a step has shown it.
+    pub fn row_time(&self) -> Option<Duration> {
+        self.scheduler.row_time()
     }
 
     fn open(&mut self) -> Result<&mut Scheduler> {

@@ -13,6 +13,7 @@ pub mod load;
 pub mod manifest;
 pub mod metrics;
 pub mod model;
+pub mod prefixes;
 pub mod regex;
 pub mod sampling;
 pub mod scheduler;

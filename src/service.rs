@@ -388,6 +388,11 @@ impl<E: Executor> Service<E> {
         self.engine.close_tab(tab);
     }
 
+    /// The engine, for prefixes that are stored.
+    pub fn engine(&mut self) -> &mut Engine<E> {
+        &mut self.engine
+    }
+
     /// Counters and gauges of the engine.
     pub fn metrics(&self) -> Metrics {
         self.engine.metrics()

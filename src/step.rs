@@ -5,6 +5,8 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use futures::future::LocalBoxFuture;
+
 use crate::error::Result;
 
 /// Tokens per KV block.
@@ -343,7 +345,46 @@ pub trait Executor {
 
     /// Waits for the oldest step in flight and returns its result.
     async fn result(&mut self) -> Result<StepResult>;
+
+    /// Reads the contents of KV blocks, at most [`HostMemory::reads`], as the submitted steps leave them. The
+    /// future does not borrow the executor: steps go on. `None` while another read is not over.
+    fn read_blocks(&mut self, blocks: &[u32]) -> Option<BlockRead> {
+        let _ = blocks;
+        None
+    }
+
+    /// Sets the content of a host block that no step in flight saves to. Returns false if it is not as long as
+    /// that of a KV block, or there is no memory for it.
+    #[must_use]
+    fn set_host_block(&mut self, block: u32, words: &[u32]) -> bool {
+        let _ = (block, words);
+        false
+    }
 }
+
+/// The blocks of some entries of a sequence, with their contents.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryBlocks {
+    pub first_entry: usize,
+    /// Whether a block is among them: those that a window hides need not be. `[entries][groups]`
+    pub present: Vec<bool>,
+    /// `[present blocks][words of a block]`
+    pub words: Vec<u32>,
+}
+
+impl EntryBlocks {
+    /// Entry and group of each block that is present, with its content.
+    pub fn blocks(&self, groups: usize) -> impl Iterator<Item = ((usize, usize), &[u32])> {
+        let present = self.present.iter().enumerate().filter(|(_, present)| **present);
+        let count = present.clone().count();
+        let words = self.words.chunks_exact((self.words.len() / count.max(1)).max(1));
+        let place = move |at: usize| (self.first_entry + at / groups, at % groups);
+        present.map(move |(at, _)| place(at)).zip(words)
+    }
+}
+
+/// The contents of KV blocks, one after the other.
+pub type BlockRead = LocalBoxFuture<'static, Result<Vec<u32>>>;
 
 /// Sizes that are fixed when an executor is created.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -372,11 +413,13 @@ pub struct HostMemory {
     pub blocks: usize,
     /// KV blocks that a step can save.
     pub saves: usize,
+    /// KV blocks that [`Executor::read_blocks`] can read at once; 0 if it need not.
+    pub reads: usize,
 }
 
 impl HostMemory {
     /// No room.
-    pub const NONE: HostMemory = HostMemory { blocks: 0, saves: 0 };
+    pub const NONE: HostMemory = HostMemory { blocks: 0, saves: 0, reads: 0 };
 }
 
 impl Capacity {

@@ -48,6 +48,11 @@ impl BlockTable {
         }
     }
 
+    /// Only sequences of the same salt share blocks.
+    pub fn salt(&self) -> u64 {
+        self.salt
+    }
+
     /// Number of groups of layers.
     pub fn groups(&self) -> usize {
         self.groups

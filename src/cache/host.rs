@@ -9,7 +9,7 @@ pub struct HostTier {
     order: FreeList, // all host blocks, the least recently used first
     index: PrefixIndex,
     arriving: Vec<u32>, // [blocks] saves whose step is not over
-    most_saves: usize,
+    memory: HostMemory,
     saves: Vec<BlockCopy>,
     restores: Vec<BlockCopy>,
 }
@@ -17,12 +17,12 @@ pub struct HostTier {
 impl HostTier {
     /// An empty tier whose blocks are found as those of `device`.
     pub fn new(memory: HostMemory, device: &PrefixIndex) -> HostTier {
-        let HostMemory { blocks, saves } = memory;
+        let blocks = memory.blocks;
         HostTier {
             order: FreeList::new(blocks),
             index: PrefixIndex::new(blocks, device.lookahead, device.seed),
             arriving: vec![0; blocks],
-            most_saves: saves,
+            memory,
             saves: Vec::new(),
             restores: Vec::new(),
         }
@@ -30,7 +30,7 @@ impl HostTier {
 
     /// Its size.
     pub fn memory(&self) -> HostMemory {
-        HostMemory { blocks: self.arriving.len(), saves: self.most_saves }
+        self.memory
     }
 
     /// The share of the host blocks that hold something, from 0 to 1.
@@ -60,7 +60,7 @@ impl HostTier {
         if let Some(known) = self.index.find(hash, parent, content) {
             return self.touch(known);
         }
-        let Some(to) = self.order.first().filter(|_| self.saves.len() < self.most_saves) else {
+        let Some(to) = self.order.first().filter(|_| self.saves.len() < self.memory.saves) else {
             return;
         };
         self.index.remove(to);
@@ -68,6 +68,24 @@ impl HostTier {
         self.arriving[to as usize] += 1;
         self.touch(to);
         self.saves.push(BlockCopy { from: block, to });
+    }
+
+    /// A host block for a content that comes from elsewhere, the least recently used that no copy needs.
+    pub fn adopt(&mut self, hash: u64, parent: u64, content: &[u32]) -> Option<u32> {
+        let needed = |block: &u32| {
+            self.arriving[*block as usize] > 0
+                || self.restores.iter().any(|restore| restore.from == *block)
+        };
+        let to = self.order.iter().find(|block| !needed(block))?;
+        self.index.remove(to);
+        self.index.insert(to, hash, parent, content);
+        self.touch(to);
+        Some(to)
+    }
+
+    /// Forgets the content of a host block.
+    pub fn remove(&mut self, block: u32) {
+        self.index.remove(block);
     }
 
     /// Has the next step write the content of a host block to a device block.
@@ -110,7 +128,7 @@ impl HostTier {
     pub fn check_integrity(&self) {
         self.index.check_integrity();
         assert_eq!(self.order.iter().count(), self.arriving.len(), "a host block is lost");
-        assert!(self.saves.len() <= self.most_saves);
+        assert!(self.saves.len() <= self.memory.saves);
     }
 
     fn touch(&mut self, block: u32) {

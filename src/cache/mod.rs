@@ -237,6 +237,55 @@ impl KvCache {
         }
     }
 
+    /// A table for prefixes of `tokens`, hashed.
+    fn probe(&self, tokens: &[u32], salt: u64) -> BlockTable {
+        let mut table = BlockTable::new(salt, 0, self.views.len());
+        self.hash(&mut table, tokens);
+        table
+    }
+
+    /// Tokens of the longest cached prefix, as in [`KvCache::lookup`].
+    pub fn cached(&self, tokens: &[u32], salt: u64) -> usize {
+        self.lookup(&self.probe(tokens, salt), tokens)
+    }
+
+    /// The device blocks of the longest prefix of `tokens` that is cached on the device, `[entries][groups]`;
+    /// `None` where a window hides them from all rows after the prefix.
+    pub fn on_device(&self, tokens: &[u32], salt: u64) -> Vec<Option<u32>> {
+        let found = self.find(&self.probe(tokens, salt), tokens, tokens.len(), false);
+        found.iter().map(|cached| Some(cached.on_device()).filter(|block| *block != NULL)).collect()
+    }
+
+    /// Gives blocks of `tokens` whose contents come from elsewhere, (entry, group), a place in host memory.
+    /// Returns the host block of each; `None` for what is cached already, or has no room.
+    pub fn adopt(
+        &mut self,
+        tokens: &[u32],
+        salt: u64,
+        blocks: &[(usize, usize)],
+    ) -> Vec<Option<u32>> {
+        let table = self.probe(tokens, salt);
+        let mut places = Vec::new();
+        for &(entry, group) in blocks {
+            let content = self.index.content(tokens, entry).filter(|_| entry < table.hashes.len());
+            let Some(content) = content else {
+                places.push(None);
+                continue;
+            };
+            let hash = PrefixIndex::of_group(table.hashes[entry], group);
+            let parent = self.parent(&table, entry);
+            let is_cached = self.index.find(hash, parent, content).is_some()
+                || self.host.find(hash, parent, content).is_some();
+            places.push(if is_cached { None } else { self.host.adopt(hash, parent, content) });
+        }
+        places
+    }
+
+    /// Forgets the content of a host block that could not be set.
+    pub fn disown(&mut self, block: u32) {
+        self.host.remove(block);
+    }
+
     /// Moves the copies between device and host that the next step makes, saves and restores, out.
     pub fn take_copies(&mut self) -> [Vec<BlockCopy>; 2] {
         self.host.take_copies()
@@ -349,8 +398,7 @@ impl KvCache {
 
     /// Holds the cached full blocks of a prefix until [`KvCache::unpin`]; none if nothing is cached.
     pub fn pin(&mut self, tokens: &[u32], salt: u64) -> Option<Pin> {
-        let mut table = BlockTable::new(salt, 0, self.views.len());
-        self.hash(&mut table, tokens);
+        let mut table = self.probe(tokens, salt);
         let found = self.find(&table, tokens, tokens.len(), false);
         table.blocks = found.iter().map(Cached::on_device).collect();
         table.cached = table.len() * BLOCK_SIZE;

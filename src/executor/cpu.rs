@@ -8,6 +8,8 @@ use std::{
     collections::{HashMap, VecDeque},
 };
 
+use futures::{FutureExt, future::ready};
+
 use super::{
     drafting::{self, Drafter},
     homes::{Home, homes, layer_window, places},
@@ -25,7 +27,7 @@ use crate::{
     },
     layout::{HostMatrix, row_stride},
     model::{Act, DraftProgram, ModelConfig, Op, Param, Product, program_with},
-    step::{BlockCopy, Capacity, Executor, MAX_DRAFTS, StepPlan, StepResult},
+    step::{BlockCopy, BlockRead, Capacity, Executor, MAX_DRAFTS, StepPlan, StepResult},
     weights::{HostWeights, ensure_room},
 };
 
@@ -517,6 +519,27 @@ impl Executor for CpuExecutor {
             message: "no step is in flight".into(),
         })
     }
+
+    fn read_blocks(&mut self, blocks: &[u32]) -> Option<BlockRead> {
+        let own = self.draft.as_mut().and_then(|draft| draft.model.as_mut());
+        let mut models: Vec<_> = [&mut self.target].into_iter().chain(own).collect();
+        let words = blocks.iter().flat_map(|block| content(&mut models, *block)).collect();
+        Some(ready(Ok(words)).boxed_local())
+    }
+
+    fn set_host_block(&mut self, block: u32, words: &[u32]) -> bool {
+        let own = self.draft.as_mut().and_then(|draft| draft.model.as_mut());
+        let mut models: Vec<_> = [&mut self.target].into_iter().chain(own).collect();
+        let expected: usize =
+            models.iter_mut().flat_map(|model| model.block(0)).map(|w| w.len()).sum();
+        words.len() == expected && self.host.store(block, words)
+    }
+}
+
+/// The content of a block, place by place.
+fn content(models: &mut [&mut HostModel], block: u32) -> Vec<u32> {
+    let places = models.iter_mut().flat_map(|model| model.block(block));
+    places.flat_map(|words| &*words).copied().collect()
 }
 
 /// Copies the blocks of a plan between models and host; returns the host blocks that found no memory.
@@ -526,14 +549,6 @@ fn exchange(
     models: [Option<&mut HostModel>; 2],
 ) -> Result<Vec<u32>> {
     let mut models: Vec<&mut HostModel> = models.into_iter().flatten().collect();
-    let content = |models: &mut Vec<&mut HostModel>, block| -> Vec<u32> {
-        models
-            .iter_mut()
-            .flat_map(|model| model.block(block))
-            .flat_map(|words| &*words)
-            .copied()
-            .collect()
-    };
     let saved = plan.saves.iter().map(|save| (save.to, content(&mut models, save.from)));
     let saved: Vec<_> = saved.collect();
     for restore in &plan.restores {

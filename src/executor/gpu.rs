@@ -1,7 +1,8 @@
 //! The executor on the GPU: per step one metadata write, one pass and one small read-back.
 
-use std::{collections::VecDeque, ops::ControlFlow};
+use std::{cell::RefCell, collections::VecDeque, ops::ControlFlow, rc::Rc};
 
+use futures::FutureExt;
 use wgpu::CommandEncoder;
 
 use super::{
@@ -22,7 +23,7 @@ use crate::{
     },
     layout::row_stride,
     model::ModelConfig,
-    step::{Capacity, Executor, HostMemory, StepPlan, StepResult},
+    step::{BlockRead, Capacity, Executor, HostMemory, StepPlan, StepResult},
     weights::GpuWeights,
 };
 
@@ -46,6 +47,8 @@ pub struct GpuExecutor {
     host: HostBlocks,
     /// For the contents of the blocks that a step saves.
     spare_saves: Vec<Readback>,
+    /// For [`Executor::read_blocks`]: one at most, taken while a read is not over.
+    spare_read: Rc<RefCell<Option<Readback>>>,
     profiler: Option<Profiler>,
     work: HostWork,
 }
@@ -134,8 +137,9 @@ impl GpuExecutor {
         let spare = Self::read_backs(&gpu, small_bytes).await?;
         let own = draft.as_ref().filter(|draft| !draft.is_inside);
         let own = own.map_or(0, |draft| draft.parts.buffers.block_bytes());
-        let bytes = capacity.host.saves as u64 * (buffers.block_bytes() + own);
-        let spare_saves = match Self::read_backs(&gpu, bytes).await {
+        let block_bytes = buffers.block_bytes() + own;
+        let HostMemory { saves, reads, .. } = capacity.host;
+        let spare_saves = match Self::read_backs(&gpu, saves as u64 * block_bytes).await {
             Ok(read_backs) => read_backs,
             Err(error) => {
                 log::warn!("no block of the KV cache is kept in host memory: {error}");
@@ -143,9 +147,17 @@ impl GpuExecutor {
                 Vec::new()
             }
         };
+        let spare_read = match reads {
+            0 => None,
+            _ => Readback::new(&gpu, reads as u64 * block_bytes).await.ok(),
+        };
+        if spare_read.is_none() {
+            capacity.host.reads = 0;
+        }
         let executor = GpuExecutor {
             host: HostBlocks::new(capacity.host),
             spare_saves,
+            spare_read: Rc::new(RefCell::new(spare_read)),
             // Only for the grid, which does not depend on a layer's kind.
             attention: shapes::attention(
                 config,
@@ -475,6 +487,34 @@ impl Executor for GpuExecutor {
             lost,
             device_nanos: self.profiler.as_ref().and_then(|profiler| profiler.nanos(times)),
         })
+    }
+
+    fn read_blocks(&mut self, blocks: &[u32]) -> Option<BlockRead> {
+        if blocks.len() > self.capacity.host.reads {
+            return None;
+        }
+        let mut contents = self.spare_read.borrow_mut().take()?;
+        let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
+        for block in blocks {
+            for buffers in self.with_kv() {
+                buffers.save_block(&mut encoder, *block, &mut contents);
+            }
+        }
+        contents.map(self.gpu.queue.submit([encoder.finish()]));
+        self.work.submissions += 1;
+        self.work.read_backs += 1;
+        let (gpu, spare) = (self.gpu.clone(), self.spare_read.clone());
+        let read = async move {
+            let words = contents.words(&gpu).await;
+            *spare.borrow_mut() = Some(contents);
+            words
+        };
+        Some(read.boxed_local())
+    }
+
+    fn set_host_block(&mut self, block: u32, words: &[u32]) -> bool {
+        let expected: u64 = self.with_kv().map(StepBuffers::block_bytes).sum();
+        words.len() as u64 * 4 == expected && self.host.store(block, words)
     }
 }
 

@@ -21,7 +21,7 @@ pub use kinds::{gpu_kv_kinds, host_kv_kinds};
 
 use crate::{
     Result,
-    step::{Capacity, Executor, StepPlan, StepResult},
+    step::{BlockRead, Capacity, Executor, StepPlan, StepResult},
 };
 
 pub use crate::kernels::KvKind;
@@ -73,6 +73,20 @@ impl Executor for AnyExecutor {
         match self {
             AnyExecutor::Gpu(executor) => executor.result().await,
             AnyExecutor::Cpu(executor) => executor.result().await,
+        }
+    }
+
+    fn read_blocks(&mut self, blocks: &[u32]) -> Option<BlockRead> {
+        match self {
+            AnyExecutor::Gpu(executor) => executor.read_blocks(blocks),
+            AnyExecutor::Cpu(executor) => executor.read_blocks(blocks),
+        }
+    }
+
+    fn set_host_block(&mut self, block: u32, words: &[u32]) -> bool {
+        match self {
+            AnyExecutor::Gpu(executor) => executor.set_host_block(block, words),
+            AnyExecutor::Cpu(executor) => executor.set_host_block(block, words),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::{
     outlet::{Outlet, Piece},
     protocol::{Answer, Info, Options, Outbox, Progress, Value},
+    stored::Storing,
     turns::{ModelId, Turns},
 };
 use crate::{
@@ -61,6 +62,8 @@ pub struct Ready<E> {
     pub info: Info,
     /// The tabs that use it.
     pub tabs: BTreeSet<TabId>,
+    /// If its prefixes are stored between visits.
+    pub storing: Option<Storing>,
     callers: HashMap<RequestId, Caller>,
 }
 
@@ -226,7 +229,8 @@ impl<E: Executor> Models<E> {
         let Some(entry) = self.entries.get_mut(&model) else { return Vec::new() };
         let State::Loading(loading) = &mut entry.state else { return Vec::new() };
         let waiting = std::mem::take(&mut loading.waiting);
-        let ready = Ready { service, info, tabs: BTreeSet::new(), callers: HashMap::new() };
+        let (tabs, callers) = Default::default();
+        let ready = Ready { service, info, tabs, storing: None, callers };
         entry.state = State::Ready(Box::new(ready));
         waiting
     }

@@ -1,4 +1,4 @@
-//! Calls whose texts are being tokenised, in pieces between steps.
+//! Calls whose texts are being tokenised, in pieces between steps, or whose prefixes are being read from storage.
 
 use std::collections::VecDeque;
 
@@ -14,6 +14,8 @@ use crate::{
 /// The calls, in the order of their turns.
 pub struct Preparing<E> {
     waiting: VecDeque<Call<E>>,
+    /// Their prefixes are being read.
+    reading: Vec<Prepared<E>>,
     done: Vec<Prepared<E>>,
 }
 
@@ -32,7 +34,11 @@ pub struct Prepared<E> {
 }
 
 /// Begins a call with what was prepared for it.
-pub type Begin<E> = Box<dyn FnOnce(&mut Service<E>) -> Result<Begun>>;
+pub struct Begin<E> {
+    /// The tokens of its prompt, of the first if it has several; empty if nothing is generated.
+    pub prompt: Vec<u32>,
+    pub begin: Box<dyn FnOnce(&mut Service<E>) -> Result<Begun>>,
+}
 
 /// A call that has begun.
 pub enum Begun {
@@ -45,7 +51,7 @@ pub enum Begun {
 impl<E: 'static> Preparing<E> {
     /// No calls.
     pub fn new() -> Preparing<E> {
-        Preparing { waiting: VecDeque::new(), done: Vec::new() }
+        Preparing { waiting: VecDeque::new(), reading: Vec::new(), done: Vec::new() }
     }
 
     /// Does the first piece of a call's work. Returns the call if that was all.
@@ -54,11 +60,14 @@ impl<E: 'static> Preparing<E> {
         tab: TabId,
         id: u32,
         work: LocalBoxFuture<'static, Result<T>>,
+        prompt: fn(&T) -> &[u32],
         begin: impl FnOnce(&mut Service<E>, T) -> Result<Begun> + 'static,
     ) -> Option<Prepared<E>> {
-        let work = work.map(|prepared| {
-            let begin = |prepared| move |service: &mut Service<E>| begin(service, prepared);
-            prepared.map(|prepared| Box::new(begin(prepared)) as Begin<E>)
+        let work = work.map(move |prepared| {
+            prepared.map(|prepared| Begin {
+                prompt: prompt(&prepared).to_vec(),
+                begin: Box::new(move |service: &mut Service<E>| begin(service, prepared)),
+            })
         });
         let mut call = Call { tab, id, work: work.boxed_local() };
         let begin = (&mut call.work).now_or_never();
@@ -82,17 +91,38 @@ impl<E: 'static> Preparing<E> {
         std::mem::take(&mut self.done)
     }
 
+    /// Adds a call whose prefix is being read.
+    pub fn read(&mut self, call: Prepared<E>) {
+        self.reading.push(call);
+    }
+
+    /// The prompt of a call whose prefix is being read.
+    pub fn prompt(&self, tab: TabId, id: u32) -> Option<&[u32]> {
+        let call = self.reading.iter().find(|call| (call.tab, call.id) == (tab, id))?;
+        call.begin.as_ref().ok().map(|begin| &begin.prompt[..])
+    }
+
+    /// Removes and returns a call whose prefix was read.
+    pub fn has_read(&mut self, tab: TabId, id: u32) -> Option<Prepared<E>> {
+        let at = self.reading.iter().position(|call| (call.tab, call.id) == (tab, id))?;
+        Some(self.reading.remove(at))
+    }
+
     /// Removes a tab's calls, or only the call `id`.
     pub fn remove(&mut self, tab: TabId, id: Option<u32>) {
-        self.waiting.retain(|call| call.tab != tab || id.is_some_and(|id| call.id != id));
+        let stays = |(of, call)| of != tab || id.is_some_and(|id| call != id);
+        self.waiting.retain(|call| stays((call.tab, call.id)));
+        self.reading.retain(|call| stays((call.tab, call.id)));
     }
 
     /// Whether a call of this tab has this id.
     pub fn contains(&self, tab: TabId, id: u32) -> bool {
-        self.waiting.iter().any(|call| call.tab == tab && call.id == id)
+        let mut waiting = self.waiting.iter().map(|call| (call.tab, call.id));
+        let mut reading = self.reading.iter().map(|call| (call.tab, call.id));
+        waiting.any(|call| call == (tab, id)) || reading.any(|call| call == (tab, id))
     }
 
-    /// Whether no call is left.
+    /// Whether no call is left to tokenise.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

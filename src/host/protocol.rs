@@ -221,11 +221,13 @@ impl SlidingWindow {
 pub struct PrefixCache {
     /// Bytes of host memory.
     pub host_bytes: u64,
+    /// Bytes of the origin private file system, for what tabs share of long conversations; none by default.
+    pub stored_bytes: u64,
 }
 
 impl Default for PrefixCache {
     fn default() -> PrefixCache {
-        PrefixCache { host_bytes: 128 << 20 }
+        PrefixCache { host_bytes: 128 << 20, stored_bytes: 0 }
     }
 }
 

@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn copies_beyond_host_memory_are_refused() {
-        const HOST: HostMemory = HostMemory { blocks: 3, saves: 1 };
+        const HOST: HostMemory = HostMemory { blocks: 3, saves: 1, reads: 0 };
         let capacity = Capacity { host: HOST, ..CAPACITY };
         let accepted = |saves: &[(u32, u32)], restores: &[(u32, u32)]| {
             let copies = |list: &[(u32, u32)]| {

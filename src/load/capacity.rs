@@ -19,6 +19,9 @@ const KV_TOKENS: usize = 4096;
 /// Memory of a read-back of blocks that a step saves, and most of them: those of a step's rows, twice.
 const SAVE_BYTES: u64 = 16 << 20;
 const MOST_SAVES: u64 = 2 * (ROWS / BLOCK_SIZE) as u64;
+/// Memory of a read-back of entries that are stored, and most of them.
+const READ_BYTES: u64 = 8 << 20;
+const MOST_READ: usize = 16;
 /// Upper limit of host memory, in KV caches that every sequence of a step can fill: what is kept of a block
 /// beside its content is allocated at once.
 const HOST_TIMES: u64 = 4;
@@ -89,7 +92,10 @@ pub fn sized(
             0 => HostMemory::NONE,
             blocks => {
                 let saves = (SAVE_BYTES / block).clamp(1, MOST_SAVES) as usize;
-                HostMemory { blocks, saves }
+                let entry = groups.count();
+                let most = (READ_BYTES / block) as usize / entry;
+                let reads = if options.stores { most.clamp(1, MOST_READ) * entry } else { 0 };
+                HostMemory { blocks, saves, reads }
             }
         },
     })
@@ -188,7 +194,7 @@ mod tests {
         // Blocks of 4096 bytes, 64 of them for a context.
         assert_eq!(host(0), HostMemory::NONE);
         assert_eq!(host(4095), HostMemory::NONE);
-        assert_eq!(host(3 * 4096 + 1), HostMemory { blocks: 3, saves: 32 });
+        assert_eq!(host(3 * 4096 + 1), HostMemory { blocks: 3, saves: 32, reads: 0 });
         assert_eq!(host(u64::MAX).blocks, 4 * (64 * SEQS + 1));
     }
 

@@ -20,6 +20,8 @@ pub struct LoadOptions {
     pub kv_bytes: Option<u64>,
     /// Bytes of host memory for cached blocks that the KV cache has no room for.
     pub host_bytes: u64,
+    /// Whether cached blocks are read to be stored; they come back through host memory.
+    pub stores: bool,
 }
 
 /// Where the drafter of speculative decoding comes from.

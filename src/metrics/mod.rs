@@ -37,6 +37,8 @@ pub struct Metrics {
     pub preempted_hits: u64,
     /// Tokens in both counts of found tokens that came from host memory.
     pub restored_tokens: u64,
+    /// Tokens of prompts whose keys and values were read from the site's storage, into host memory.
+    pub stored_tokens: u64,
     /// Fraction of host memory's blocks that hold something, 0 to 1; 0 without host memory.
     pub host_cache_usage_perc: f64,
     /// Number of preemptions: a request lost its blocks and is recomputed.
@@ -110,6 +112,8 @@ pub struct TabMetrics {
     pub cached_tokens: u64,
     /// Of the found tokens, after preemptions too, those that came from host memory.
     pub restored_tokens: u64,
+    /// Tokens of its prompts whose keys and values were read from the site's storage.
+    pub stored_tokens: u64,
     /// Tokens sampled and accepted.
     pub generation_tokens: u64,
     /// Counters of speculative decoding.
@@ -151,6 +155,12 @@ impl Metrics {
         self.tab(tab).restored_tokens += tokens as u64;
     }
 
+    /// Of a tab's prompt, `tokens` tokens were read from storage.
+    pub fn stored(&mut self, tab: u64, tokens: usize) {
+        self.stored_tokens += tokens as u64;
+        self.tab(tab).stored_tokens += tokens as u64;
+    }
+
     /// The prefill of a tab's prompt of `tokens` tokens is complete.
     pub fn prefilled(&mut self, tab: u64, tokens: usize) {
         self.prompt_tokens += tokens as u64;
@@ -190,6 +200,7 @@ impl Metrics {
         self.prefix_cache_hit_rate.observe(1, queries as usize, hits as usize);
         (self.preempted_queries, self.preempted_hits) = (0, 0);
         self.restored_tokens = sum(|tab| tab.restored_tokens);
+        self.stored_tokens = sum(|tab| tab.stored_tokens);
         self.spec_decode = SpecDecode::default();
         self.tabs.values().for_each(|tab| self.spec_decode.add(&tab.spec_decode));
     }
@@ -215,6 +226,7 @@ impl Default for Metrics {
             preempted_queries: 0,
             preempted_hits: 0,
             restored_tokens: 0,
+            stored_tokens: 0,
             host_cache_usage_perc: 0.0,
             num_preemptions: 0,
             prompt_tokens: 0,

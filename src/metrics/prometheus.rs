@@ -70,6 +70,11 @@ impl Metrics {
                 "Tokens of the prefix cache that came from host memory.",
                 self.restored_tokens,
             ),
+            (
+                "tabloom:stored_tokens_total",
+                "Tokens of prompts that were read from storage.",
+                self.stored_tokens,
+            ),
             ("vllm:num_preemptions_total", "Preemptions.", self.num_preemptions),
             ("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.", self.prompt_tokens),
             ("vllm:generation_tokens_total", "Tokens generated.", self.generation_tokens),
@@ -174,13 +179,14 @@ impl Metrics {
             ("waiting", "Requests waiting", |tab| tab.waiting as u64),
             ("kv_blocks", "KV blocks in block tables", |tab| tab.kv_blocks as u64),
         ];
-        let counters: [(_, _, Value); 7] = [
+        let counters: [(_, _, Value); 8] = [
             ("prompt_tokens_total", "Prompt tokens", |tab| tab.prompt_tokens),
             ("prefix_cache_queries_total", "Tokens looked up in the prefix cache", |tab| {
                 tab.prefix_cache_queries
             }),
             ("cached_tokens_total", "Tokens found in the prefix cache", |tab| tab.cached_tokens),
             ("restored_tokens_total", "Tokens found in host memory", |tab| tab.restored_tokens),
+            ("stored_tokens_total", "Tokens read from storage", |tab| tab.stored_tokens),
             ("generation_tokens_total", "Tokens generated", |tab| tab.generation_tokens),
             ("draft_tokens_total", "Tokens drafted", |tab| {
                 tab.spec_decode.spec_decode_num_draft_tokens
@@ -266,6 +272,7 @@ mod tests {
         metrics.looked_up(1, 100, 48, false);
         metrics.looked_up(2, 90, 16, true);
         metrics.restored(2, 32);
+        metrics.stored(2, 16);
         metrics.prefilled(1, 100);
         metrics.verified(2, 5, 3);
         metrics.verified(2, 2, 1);
@@ -349,6 +356,8 @@ mod tests {
             ("tabloom:preempted_hits_total", None, 16.0),
             ("tabloom:restored_tokens_total", None, 32.0),
             ("tabloom:tab_restored_tokens_total", Some(("tab", "2")), 32.0),
+            ("tabloom:stored_tokens_total", None, 16.0),
+            ("tabloom:tab_stored_tokens_total", Some(("tab", "2")), 16.0),
             ("vllm:num_preemptions_total", None, 5.0),
             ("vllm:prompt_tokens_total", None, 100.0),
             ("vllm:generation_tokens_total", None, 9.0),

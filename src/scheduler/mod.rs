@@ -24,6 +24,7 @@ mod repetition;
 mod request;
 mod sequence;
 mod state;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -260,6 +261,9 @@ impl Scheduler {
     fn finished(&mut self, seq: &Sequence, reason: FinishReason, now: Duration) {
         if !seq.held {
             self.queue.leave(seq.tab);
+        }
+        if !matches!(reason, FinishReason::Error(_)) {
+            self.note_ended(seq);
         }
         let usage = seq.usage();
         let counted = match reason {

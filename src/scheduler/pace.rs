@@ -44,6 +44,11 @@ impl Pace {
         rows >= Pace::LEAST && rows as f64 * self.per_row > Pace::LONG
     }
 
+    /// Time for a row of a prompt, once known.
+    pub fn row_time(&self) -> Option<Duration> {
+        (self.per_row > 0.0).then(|| Duration::from_secs_f64(self.per_row))
+    }
+
     /// Records the time of a step.
     pub fn observe(&mut self, rows: usize, took: Duration) {
         let took = took.as_secs_f64();

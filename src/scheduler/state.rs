@@ -39,6 +39,10 @@ pub struct Scheduler {
     pub(super) answers: Mean,
     pub(super) speculation: Speculation,
     pub(super) submitted: u64,
+    /// Sequences of this salt are stored when they end.
+    pub(super) stored_salt: Option<u64>,
+    /// Their tokens.
+    pub(super) ended: Vec<Vec<u32>>,
     /// Events since the last [`Scheduler::take_events`].
     pub(super) events: Vec<Event>,
     pub(super) metrics: Metrics,
@@ -63,6 +67,8 @@ impl Scheduler {
             answers: Mean::default(),
             speculation: Speculation::new(options.max_drafts, options.adaptive_drafts),
             submitted: 0,
+            stored_salt: None,
+            ended: Vec::new(),
             events: Vec::new(),
             metrics: Metrics::default(),
             capacity,

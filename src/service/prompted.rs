@@ -11,6 +11,20 @@ use crate::{
     text::{PIECE_BYTES, Prompt, pause},
 };
 
+impl Prompted<ChatRequest, Prompt> {
+    /// The tokens of its prompt.
+    pub fn tokens(&self) -> &[u32] {
+        &self.prompt.ids
+    }
+}
+
+impl Prompted<CompleteRequest> {
+    /// The tokens of its first prompt.
+    pub fn tokens(&self) -> &[u32] {
+        self.prompt.first().map_or(&[], |prompt| prompt)
+    }
+}
+
 /// Work that pauses now and then, and waits for nothing else: each time it is polled it does a piece.
 type Pieces<T> = LocalBoxFuture<'static, Result<T>>;
 

@@ -3,13 +3,13 @@
 use futures::channel::{mpsc::UnboundedSender, oneshot};
 use wasm_bindgen::JsValue;
 
-use super::port::Port;
+use super::{load::LoadedModel, port::Port};
 use crate::{
     Result,
     engine::TabId,
-    executor::AnyExecutor,
-    host::{Call, Info, Inspection, ModelId, Progress, Refused},
-    service::Service,
+    host::{Call, Inspection, ModelId, Progress, Refused},
+    prefixes::Run,
+    step::EntryBlocks,
 };
 
 /// An event for the host's loop.
@@ -20,8 +20,15 @@ pub enum Event {
     Gone(TabId),
     Sized(ModelId, u64, oneshot::Sender<()>),
     Progress(ModelId, Progress),
-    Loaded(ModelId, Box<Result<(Service<AnyExecutor>, Info)>>),
+    Loaded(ModelId, Box<Result<LoadedModel>>),
     Inspected(TabId, u32, Result<Inspection>),
+    /// A run of a model's prefixes was written, or was not; its bytes.
+    Written(ModelId, Run, Option<u64>),
+    Recorded(ModelId),
+    /// A run was read for a call, or could not be.
+    Read(ModelId, (TabId, u32), Run, Option<EntryBlocks>, oneshot::Sender<()>),
+    /// All runs of a call were read, or time is up.
+    ReadAll(TabId, u32),
     /// An idle model may have work again.
     Woken,
 }

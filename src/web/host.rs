@@ -1,27 +1,35 @@
 //! Runs a [`host::Host`] in a worker: passes in the messages of its ports and runs its tasks.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{collections::BTreeMap, pin::pin, rc::Rc};
 
 use futures::{
     StreamExt,
-    channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
+    channel::{
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
+        oneshot,
+    },
+    future::select,
 };
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::AbortController;
 
 use super::{
+    BrowserStore,
     environment::Environment,
     event::{Event, send},
-    load::{inspect, load},
+    load::{LoadedModel, inspect, load},
     port::{Line, Port},
     turn::Turn,
 };
 use crate::{
+    Result,
     engine::TabId,
     executor::AnyExecutor,
     host::{self, Answer, Call, Identity, ModelId, Options, Task},
     load::SharedGpu,
+    prefixes::RunFiles,
+    timer::sleep,
 };
 
 /// Page size of WebAssembly memory.
@@ -53,6 +61,7 @@ impl Host {
             files: BTreeMap::new(),
             loads: BTreeMap::new(),
             device: Rc::default(),
+            runs: BTreeMap::new(),
         };
         spawn_local(serving.run(events));
         Host { inbox }
@@ -78,6 +87,8 @@ struct Serving {
     loads: BTreeMap<ModelId, Load>,
     /// The device of all models.
     device: Rc<SharedGpu>,
+    /// The files of stored prefixes.
+    runs: BTreeMap<ModelId, Rc<RunFiles<BrowserStore>>>,
 }
 
 /// A model that is loading.
@@ -149,12 +160,48 @@ impl Serving {
                     Some(Load { url, options, .. }) => {
                         self.run_task(Task::Load { model, url, options });
                     }
-                    None => self.host.loaded(model, *result),
+                    None => self.loaded(model, *result),
                 }
             }
+            Event::Written(model, run, bytes) => {
+                let Some((dropped, record)) = self.host.written(model, run, bytes) else { return };
+                let Some((runs, inbox)) = self.runs_of(model) else { return };
+                spawn_local(async move {
+                    runs.write_record(record, &dropped).await;
+                    send(&inbox, Event::Recorded(model));
+                });
+            }
+            Event::Recorded(model) => self.host.recorded(model),
+            Event::Read(model, call, run, blocks, go_on) => {
+                self.host.read(model, call, &run, blocks.as_ref());
+                // The time for reading may be up.
+                let _ = go_on.send(());
+            }
+            Event::ReadAll(tab, id) => self.host.begin_read(tab, id),
             Event::Inspected(tab, id, result) => self.host.inspected(tab, id, result),
             Event::Woken => {}
         }
+    }
+
+    fn loaded(&mut self, model: ModelId, result: Result<LoadedModel>) {
+        let (loaded, prefixes) = match result {
+            Ok(LoadedModel { service, info, prefixes }) => (Ok((service, info)), prefixes),
+            Err(error) => (Err(error), None),
+        };
+        self.host.loaded(model, loaded);
+        self.runs.retain(|model, _| self.host.has(*model));
+        if let Some((prefixes, files)) = prefixes {
+            self.runs.insert(model, Rc::new(files));
+            self.host.store_prefixes(model, prefixes);
+        }
+    }
+
+    /// The files of a model's stored prefixes, and where to send what comes of them.
+    fn runs_of(
+        &self,
+        model: ModelId,
+    ) -> Option<(Rc<RunFiles<BrowserStore>>, UnboundedSender<Event>)> {
+        Some((self.runs.get(&model)?.clone(), self.inbox.clone()))
     }
 
     /// Aborts a load if it is not over, and releases its browser resources.
@@ -197,6 +244,37 @@ impl Serving {
                 });
             }
             Task::Abort { model } => drop(self.end_load(model)),
+            Task::Write { model } => {
+                let Some((runs, inbox)) = self.runs_of(model) else { return };
+                let Some((run, read)) = self.host.next_run(model) else { return };
+                spawn_local(async move {
+                    let bytes = match read.await {
+                        Some(blocks) => runs.write(&run, &blocks).await,
+                        None => None,
+                    };
+                    send(&inbox, Event::Written(model, run, bytes));
+                });
+            }
+            Task::Read { model, tab, id, runs: wanted, groups, within } => {
+                let Some((runs, inbox)) = self.runs_of(model) else {
+                    return self.host.begin_read(tab, id);
+                };
+                spawn_local(async move {
+                    let read = async {
+                        for run in wanted {
+                            let blocks = runs.read(&run, groups).await;
+                            let is_whole = blocks.is_some();
+                            let (go_on, taken) = oneshot::channel();
+                            send(&inbox, Event::Read(model, (tab, id), run, blocks, go_on));
+                            if !is_whole || taken.await.is_err() {
+                                break;
+                            }
+                        }
+                    };
+                    select(pin!(read), pin!(sleep(within))).await;
+                    send(&inbox, Event::ReadAll(tab, id));
+                });
+            }
             Task::Watch { tab, lock } => {
                 let Ok(gone) = self.environment.when_gone(&lock) else { return };
                 let inbox = self.inbox.clone();

@@ -20,13 +20,14 @@ use crate::{
     executor::{AnyExecutor, KvKind},
     host::{
         Device, Draft, DraftInfo, Info, Inspection, Keep, Kv, ModelId, Options, Progress, Quantize,
-        SlidingWindow,
+        SlidingWindow, VERSION,
     },
     layout::Layout,
     load::{self, DraftWith, LoadOptions, Loaded, Opened, SharedGpu, quantise_all},
-    manifest::Manifest,
+    manifest::{Digest, Manifest},
+    prefixes::{Prefixes, RunFiles, Shape},
     service::{SamplingDefaults, Service},
-    step::Window,
+    step::{Executor, Window},
     weights::{self, Parallel, Quantise, Server, Stored, Within},
 };
 
@@ -44,7 +45,8 @@ pub async fn load(
     signal: AbortSignal,
     environment: &Environment,
     (device, inbox): (&SharedGpu, &UnboundedSender<Event>),
-) -> Result<(Service<AnyExecutor>, Info)> {
+) -> Result<LoadedModel> {
+    let is_local = files.is_some();
     let integrity = options.integrity.clone();
     let source = match files {
         // They are on the visitor's machine already: no store is needed.
@@ -66,9 +68,46 @@ pub async fn load(
         // Its error is also part of the model's result.
         let _ = drafter.finish(came).await;
     }
-    let (service, mut info) = source.finish(loaded).await?;
+    let drafter_digest = drafter.as_ref().map(Kept::digest);
+    let digests = [source.digest(), drafter_digest.unwrap_or(source.digest())];
+    let (service, mut info, shape) = source.finish(loaded).await?;
     info.stored = source.is_stored() && drafter.is_none_or(|drafter| drafter.is_stored());
-    Ok((service, info))
+    let mut prefixes = None;
+    if let (false, Some(shape), [Some(own), Some(drafter)]) = (is_local, shape, digests) {
+        let root = prefix_root(options, &info, [own, drafter]);
+        prefixes = open_prefixes(root, shape, options, &info.model, environment).await;
+    }
+    Ok(LoadedModel { service, info, prefixes })
+}
+
+/// A loaded model.
+pub struct LoadedModel {
+    pub service: Service<AnyExecutor>,
+    pub info: Info,
+    /// If prefixes are stored between visits: which are, and where.
+    pub prefixes: Option<(Prefixes, RunFiles<BrowserStore>)>,
+}
+
+/// A digest of all that the keys and values of given tokens depend on.
+fn prefix_root(options: &Options, info: &Info, files: [Digest; 2]) -> Digest {
+    let Options { quantize, kv, sliding_window, draft, .. } = options;
+    let Info { model, device, adapter, .. } = info;
+    let depends = format!(
+        "{VERSION} {model} {files:?} {quantize:?} {kv:?} {sliding_window:?} {draft:?} {device} {adapter}"
+    );
+    Digest(blake3::hash(depends.as_bytes()).into())
+}
+
+async fn open_prefixes(
+    root: Digest,
+    shape: Shape,
+    options: &Options,
+    model: &str,
+    environment: &Environment,
+) -> Option<(Prefixes, RunFiles<BrowserStore>)> {
+    let store = find_store(Keep::Opfs, environment).await?;
+    let (files, record) = RunFiles::open(store, model.into()).await;
+    Some((Prefixes::new(root, shape, options.prefix_cache.stored_bytes, &record), files))
 }
 
 /// Begins to load the model in the folder `url`, and stops before its weights. What is not kept in the
@@ -149,7 +188,7 @@ async fn load_from(
     signal: AbortSignal,
     environment: &Environment,
     (device, inbox): (&SharedGpu, &UnboundedSender<Event>),
-) -> Result<(Service<AnyExecutor>, Info)> {
+) -> Result<(Service<AnyExecutor>, Info, Option<Shape>)> {
     let root = Within::all(source);
     let opened = Opened::open(&root).await?;
     let chat = opened.chat().await?;
@@ -194,9 +233,13 @@ async fn load_from(
     let max_drafts = options.speculation.max_drafts;
     let options = engine::Options { seed, max_drafts, ..Default::default() };
     let Loaded { executor, .. } = loaded;
+    let capacity = executor.capacity();
+    let groups = capacity.groups.count();
+    let shape =
+        Shape { run: capacity.host.reads / groups, groups, lookahead: executor.lookahead() };
     let service = Service::new(executor, chat, name.into(), options, engine::steady_clock())
         .with_compiler(Box::new(ModuleCompiler::new(environment.load_grammar(), wake)));
-    Ok((service, info))
+    Ok((service, info, Some(shape).filter(|shape| shape.run > 0)))
 }
 
 fn load_options(options: &Options) -> LoadOptions {
@@ -220,6 +263,7 @@ fn load_options(options: &Options) -> LoadOptions {
         },
         kv_bytes: options.kv_bytes,
         host_bytes: options.prefix_cache.host_bytes,
+        stores: options.prefix_cache.stored_bytes > 0,
         draft: match options.draft {
             Draft::Bundled => DraftWith::Bundled,
             Draft::Nothing => DraftWith::Nothing,

@@ -121,6 +121,20 @@ impl<S: RangeSource + 'static, T: Store> Stored<S, T> {
         self.shared.is_storing.get()
     }
 
+    /// A digest of all files that were read; `None` if the content of one is not known.
+    pub fn digest(&self) -> Option<Digest> {
+        let records = self.shared.records.borrow();
+        let mut hasher = blake3::Hasher::new();
+        for (file, record) in records.iter() {
+            hasher.update(file.as_bytes()).update(&[0]);
+            record.chunks.iter().for_each(|chunk| {
+                hasher.update(&chunk.0);
+            });
+        }
+        let is_known = !records.is_empty() && records.values().all(Record::is_whole);
+        is_known.then(|| Digest(hasher.finalize().into()))
+    }
+
     /// Ends a load. On success the files are kept for good; after an error, files that may have caused
     /// it are deleted.
     pub async fn finish<M>(&self, loaded: Result<M>) -> Result<M> {

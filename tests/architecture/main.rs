@@ -13,9 +13,10 @@ use std::{
 use circles::{Graph, circles};
 
 /// Each module and what it may import besides itself and the leaves.
-const IMPORTS: [(&str, &[&str]); 16] = [
-    ("web", &["host", "service", "load", "engine", "executor", "weights", "sampling"]),
-    ("host", &["service", "engine"]),
+const IMPORTS: [(&str, &[&str]); 17] = [
+    ("web", &["host", "prefixes", "service", "load", "engine", "executor", "weights", "sampling"]),
+    ("host", &["service", "engine", "prefixes"]),
+    ("prefixes", &["weights"]),
     ("service", &["engine", "sampling", "speculate", "text"]),
     ("load", &["executor", "weights", "model", "text", "gpu"]),
     ("engine", &["scheduler", "sampling", "speculate", "executor", "weights"]),

@@ -91,7 +91,11 @@ impl Modelled {
             context,
             vocab: 128_256,
             groups: KvGroups::FULL,
-            host: HostMemory { blocks: host / BLOCK_SIZE, saves: if host > 0 { 32 } else { 0 } },
+            host: HostMemory {
+                blocks: host / BLOCK_SIZE,
+                saves: if host > 0 { 32 } else { 0 },
+                reads: 0,
+            },
         };
         Modelled {
             cost,

@@ -4,7 +4,7 @@ use super::*;
 
 /// A cache of five usable blocks, 1 to 5, and this many host blocks; a step can save as many.
 fn with_host(blocks: usize) -> KvCache {
-    cache_of(6, None).with_host(HostMemory { blocks, saves: blocks })
+    cache_of(6, None).with_host(HostMemory { blocks, saves: blocks, reads: 0 })
 }
 
 /// The copies of a step that is then over.
@@ -81,7 +81,7 @@ fn the_least_recently_used_give_way() {
 
 #[test]
 fn a_step_saves_no_more_than_it_can() {
-    let mut cache = cache_of(6, None).with_host(HostMemory { blocks: 8, saves: 2 });
+    let mut cache = cache_of(6, None).with_host(HostMemory { blocks: 8, saves: 2, reads: 0 });
     pass(&mut cache, &tokens(0, 80, 1));
     pass(&mut cache, &tokens(0, 80, 2));
     assert_eq!(step(&mut cache)[0], [(5, 0), (4, 1)]);
@@ -130,7 +130,7 @@ fn each_group_of_layers_has_blocks_of_its_own() {
     let window = Some(Window { sinks: 0, tokens: 16 });
     let groups = KvGroups::new([None, window]);
     let cache = KvCache::new(7, groups, true, 7);
-    let mut cache = cache.with_host(HostMemory { blocks: 8, saves: 8 });
+    let mut cache = cache.with_host(HostMemory { blocks: 8, saves: 8, reads: 0 });
     let first = tokens(0, 48, 1);
     pass(&mut cache, &first);
     pass(&mut cache, &tokens(0, 48, 2));

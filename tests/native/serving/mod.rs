@@ -337,7 +337,7 @@ proptest! {
             host: Option<(usize, usize)>,
         ) -> Scripted<DEPTH> {
             let [rows, seqs, blocks, context] = sizes;
-            let host = host.map_or(HostMemory::NONE, |(blocks, saves)| HostMemory { blocks, saves });
+            let host = host.map_or(HostMemory::NONE, |(blocks, saves)| HostMemory { blocks, saves, reads: 0 });
             Scripted::new(rows, seqs, blocks, context).drafting(drafts).with_host(host)
         }
         let sizes = [rows, seqs, blocks, context];
@@ -394,7 +394,7 @@ fn a_pool_too_small_for_all_preempts_and_loses_nothing() {
 
 #[test]
 fn conversations_that_take_turns_in_a_small_pool_come_back_from_host_memory() {
-    let host = HostMemory { blocks: 40, saves: 20 };
+    let host = HostMemory { blocks: 40, saves: 20, reads: 0 };
     for groups in [KvGroups::FULL, KvGroups::new([None, Some(Window { sinks: 0, tokens: 30 })])] {
         let blocks = 8 * groups.count();
         let executor = Scripted::<2>::new(64, 4, blocks, 4096).with_groups(groups);

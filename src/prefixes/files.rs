@@ -1,0 +1,83 @@
+//! The files of runs, in the site's storage.
+
+use std::cell::Cell;
+
+use super::run::Run;
+use crate::{
+    step::EntryBlocks,
+    weights::{ByteStream, Chunk, Store},
+};
+
+/// Longest record of runs.
+const RECORD_BYTES: u64 = 16 << 20;
+
+/// Reads and writes the runs of one model. Their keys follow the model's address, so that they are listed and
+/// deleted with it.
+pub struct RunFiles<S> {
+    store: S,
+    address: String,
+    /// Whether the store has a record of the runs.
+    has_record: Cell<bool>,
+}
+
+impl<S: Store> RunFiles<S> {
+    /// The files beside the model of this address, and the record of what they hold; empty without one.
+    pub async fn open(store: S, address: String) -> (RunFiles<S>, Vec<u8>) {
+        let files = RunFiles { store, address, has_record: Cell::new(false) };
+        let record = files.load(&files.record_key(), RECORD_BYTES).await;
+        files.has_record.set(record.is_some());
+        (files, record.unwrap_or_default())
+    }
+
+    /// The blocks of a run; `None` if its file is not there or not as it was written.
+    pub async fn read(&self, run: &Run, groups: usize) -> Option<EntryBlocks> {
+        let file = self.load(&self.key(run.slot), run.bytes).await?;
+        run.decode(&file, groups)
+    }
+
+    /// Writes the file of a run. Returns its bytes; `None` if the storage refuses or has little room, or the
+    /// model was deleted from it meanwhile.
+    pub async fn write(&self, run: &Run, blocks: &EntryBlocks) -> Option<u64> {
+        let is_deleted =
+            self.has_record.get() && self.store.get(&self.record_key()).await.is_none();
+        let file = run.encode(blocks);
+        let bytes = file.len() as u64;
+        let fits = self.store.room().await.is_none_or(|room| 2 * bytes <= room);
+        let is_kept =
+            !is_deleted && fits && self.store.put(&self.key(run.slot), &[Chunk::from(file)]).await;
+        is_kept.then_some(bytes)
+    }
+
+    /// Writes the record, and deletes the files of runs that it does not have any more.
+    pub async fn write_record(&self, record: Vec<u8>, dropped: &[u32]) -> bool {
+        let is_kept = self.store.put(&self.record_key(), &[Chunk::from(record)]).await;
+        self.has_record.set(self.has_record.get() || is_kept);
+        for slot in dropped {
+            self.store.delete(&self.key(*slot)).await;
+        }
+        is_kept
+    }
+
+    fn record_key(&self) -> String {
+        format!("{}?tabloom-kv", self.address)
+    }
+
+    fn key(&self, slot: u32) -> String {
+        format!("{}={slot}", self.record_key())
+    }
+
+    /// A file of at most so many bytes.
+    async fn load(&self, key: &str, most: u64) -> Option<Vec<u8>> {
+        let mut stream = self.store.get(key).await?;
+        let mut file = Vec::new();
+        while let Some(chunk) = stream.next().await.ok()? {
+            let start = file.len();
+            if (start + chunk.len()) as u64 > most {
+                return None;
+            }
+            file.resize(start + chunk.len(), 0);
+            chunk.copy_to(&mut file[start..]);
+        }
+        Some(file)
+    }
+}
