@@ -12,7 +12,8 @@ use futures::{FutureExt, future::LocalBoxFuture};
 
 pub use crate::sampling::ThinkingBudget;
 pub use crate::scheduler::{
-    Event, FinishReason, Goal, Options, PinId, Policy, Repetition, Request, RequestId, TabId, Usage,
+    Ended, Event, FinishReason, Goal, Options, PinId, Policy, Repetition, Request, RequestId,
+    TabId, Usage,
 };
 
 use crate::{
@@ -240,8 +241,8 @@ impl<E: Executor> Engine<E> {
         self.scheduler.note_ended_of(salt);
     }
 
-    /// The tokens of requests that have ended since, prompt and answer.
-    pub fn take_ended(&mut self) -> Vec<Vec<u32>> {
+    /// The requests that have ended since, with prompt and answer.
+    pub fn take_ended(&mut self) -> Vec<Ended> {
         self.scheduler.take_ended()
     }
 

@@ -361,12 +361,11 @@ impl<E: Executor + 'static> Host<E> {
     ) {
         let Some(ready) = self.models.ready(model) else { return };
         let Some(storing) = &mut ready.storing else { return };
-        match (blocks, self.preparing.prompt(tab, id)) {
-            (Some(blocks), Some(prompt)) => {
-                ready.service.engine().adopt(tab, prompt, storing.salt, blocks);
-            }
-            (Some(_), None) => {} // the call was cancelled
-            (None, _) => storing.prefixes.forget(run),
+        // Without a prompt the call was cancelled.
+        let Some(prompt) = self.preparing.prompt(tab, id) else { return };
+        match blocks {
+            Some(blocks) => ready.service.engine().adopt(tab, prompt, storing.salt, blocks),
+            None => storing.prefixes.forget(prompt, run.entries.start),
         }
     }
 

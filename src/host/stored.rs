@@ -6,7 +6,7 @@ use std::{collections::VecDeque, ops::Range};
 use futures::{FutureExt, future::LocalBoxFuture};
 
 use crate::{
-    engine::Engine,
+    engine::{Ended, Engine},
     prefixes::{Prefixes, Run},
     step::{EntryBlocks, Executor},
 };
@@ -36,9 +36,13 @@ impl Storing {
     }
 
     /// Adds conversations that have ended. Returns whether to store a run of one.
-    pub fn add(&mut self, ended: Vec<Vec<u32>>) -> bool {
-        if !self.is_full {
-            self.waiting.extend(ended);
+    pub fn add(&mut self, ended: Vec<Ended>) -> bool {
+        for Ended { tokens, is_sound } in ended {
+            if !is_sound {
+                self.prefixes.forget(&tokens, 0);
+            } else if !self.is_full {
+                self.waiting.push_back(tokens);
+            }
         }
         while self.waiting.len() > MOST {
             self.waiting.pop_front();

@@ -25,6 +25,8 @@ pub struct Prefixes {
     shape: Shape,
     most_bytes: u64,
     runs: Vec<Run>,
+    /// Bytes of the largest run so far.
+    largest: u64,
     /// Time to compute a token of a prompt, when it was last measured.
     row: Option<Duration>,
 }
@@ -53,7 +55,15 @@ impl Prefixes {
     pub fn new(root: Digest, shape: Shape, most_bytes: u64, record: &[u8]) -> Prefixes {
         let Record { mut runs, row_nanos } = serde_json::from_slice(record).unwrap_or_default();
         runs.retain(|run| run.entries.start < run.entries.end && run.bytes <= most_bytes);
-        Prefixes { root, shape, most_bytes, runs, row: row_nanos.map(Duration::from_nanos) }
+        let largest = runs.iter().map(|run| run.bytes).max().unwrap_or(0);
+        Prefixes {
+            root,
+            shape,
+            most_bytes,
+            runs,
+            largest,
+            row: row_nanos.map(Duration::from_nanos),
+        }
     }
 
     /// Its stored form.
@@ -109,8 +119,7 @@ impl Prefixes {
         let done = partial.map_or(start, |run| run.entries.end);
         // Its own first runs must not make room for it.
         let chain_bytes: u64 = stored.iter().map(|run| run.bytes).sum();
-        let run_bytes = stored.iter().map(|run| run.bytes).max().unwrap_or(0);
-        if done >= end || chain_bytes + run_bytes > self.most_bytes {
+        if done >= end || chain_bytes + self.largest > self.most_bytes {
             return None;
         }
         let free = || (0..).find(|slot| self.runs.iter().all(|run| run.slot != *slot));
@@ -121,6 +130,7 @@ impl Prefixes {
     /// Adds a run that was written. Returns the slots of those that gave way to it.
     pub fn insert(&mut self, run: Run) -> Vec<u32> {
         self.runs.retain(|other| other.slot != run.slot);
+        self.largest = self.largest.max(run.bytes);
         self.runs.push(run);
         let mut dropped = Vec::new();
         while self.bytes() > self.most_bytes && !self.runs.is_empty() {
@@ -129,9 +139,10 @@ impl Prefixes {
         dropped
     }
 
-    /// Forgets a run that could not be read.
-    pub fn forget(&mut self, run: &Run) {
-        self.runs.retain(|other| (other.slot, other.key) != (run.slot, run.key));
+    /// Forgets the runs of a conversation from one of its entries on, as when one could not be read.
+    pub fn forget(&mut self, tokens: &[u32], from: usize) {
+        let keys = self.keys(tokens, tokens.len() / BLOCK_SIZE);
+        self.runs.retain(|run| run.entries.start < from || !keys.contains(&run.key));
     }
 
     /// The stored runs of a sequence with these keys, from its start on without a gap.

@@ -33,6 +33,7 @@ pub use self::{
     repetition::Repetition,
     request::{Event, FinishReason, Goal, PinId, Request, RequestId, TabId, Usage},
     state::Scheduler,
+    stored::Ended,
 };
 
 use std::time::Duration;
@@ -262,9 +263,7 @@ impl Scheduler {
         if !seq.held {
             self.queue.leave(seq.tab);
         }
-        if !matches!(reason, FinishReason::Error(_)) {
-            self.note_ended(seq);
-        }
+        self.note_ended(seq, &reason);
         let usage = seq.usage();
         let counted = match reason {
             FinishReason::Stop | FinishReason::StopToken(_) => FinishedReason::Stop,

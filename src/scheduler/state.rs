@@ -8,6 +8,7 @@ use super::{
     queue::Queue,
     request::{Event, PinId},
     sequence::Sequence,
+    stored::Ended,
 };
 use crate::{
     cache::{KvCache, Pin},
@@ -41,8 +42,7 @@ pub struct Scheduler {
     pub(super) submitted: u64,
     /// Sequences of this salt are stored when they end.
     pub(super) stored_salt: Option<u64>,
-    /// Their tokens.
-    pub(super) ended: Vec<Vec<u32>>,
+    pub(super) ended: Vec<Ended>,
     /// Events since the last [`Scheduler::take_events`].
     pub(super) events: Vec<Event>,
     pub(super) metrics: Metrics,

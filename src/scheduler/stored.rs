@@ -3,11 +3,23 @@
 
 use std::time::Duration;
 
-use super::{request::TabId, sequence::Sequence, state::Scheduler};
-use crate::step::BLOCK_SIZE;
+use super::{
+    request::{FinishReason, TabId},
+    sequence::Sequence,
+    state::Scheduler,
+};
+use crate::{Error, step::BLOCK_SIZE};
 
 /// Sequences that wait to be stored.
 const MOST: usize = 16;
+
+/// A sequence that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    pub tokens: Vec<u32>,
+    /// Whether its logits were finite: else its keys and values, and where they came from, may be wrong.
+    pub is_sound: bool,
+}
 
 impl Scheduler {
     /// Keeps the tokens of sequences with this salt when they end, for [`Scheduler::take_ended`].
@@ -15,17 +27,18 @@ impl Scheduler {
         self.stored_salt = Some(salt);
     }
 
-    /// The tokens of sequences that have ended since, at most the last 16.
-    pub fn take_ended(&mut self) -> Vec<Vec<u32>> {
+    /// The sequences that have ended since, at most the last 16.
+    pub fn take_ended(&mut self) -> Vec<Ended> {
         std::mem::take(&mut self.ended)
     }
 
-    pub(super) fn note_ended(&mut self, seq: &Sequence) {
+    pub(super) fn note_ended(&mut self, seq: &Sequence, reason: &FinishReason) {
+        let is_sound = !matches!(reason, FinishReason::Error(Error::Numerical { .. }));
         if self.stored_salt == Some(seq.table.salt()) && seq.may_skip_rows() {
             if self.ended.len() == MOST {
                 self.ended.remove(0);
             }
-            self.ended.push(seq.tokens().to_vec());
+            self.ended.push(Ended { tokens: seq.tokens().to_vec(), is_sound });
         }
     }
 

@@ -59,4 +59,4 @@ pub use store::Store;
 pub use stored::{Stored, StoredStream};
 
 #[cfg(all(test, not(target_arch = "wasm32")))]
-mod tests;
+pub(crate) mod tests;

@@ -28,6 +28,7 @@ const OPTIONS: LoadOptions = LoadOptions {
     draft: DraftWith::Bundled,
     kv_bytes: None,
     host_bytes: 0,
+    stores: false,
 };
 
 /// Bytes that are read at a time.

@@ -9,7 +9,7 @@ mod http;
 mod kept;
 mod packed;
 mod parallel;
-mod server;
+pub mod server;
 mod stored;
 mod streaming;
 

@@ -4,6 +4,7 @@ mod hostile;
 mod long_texts;
 mod models;
 mod page;
+mod stored;
 mod streams;
 mod toy;
 mod turns;

@@ -8,6 +8,7 @@ use tabloom::{
     engine::{Clock, Options, TabId, steady_clock},
     host::{Call, Host, Identity, Info, ModelId, PROTOCOL, Task, VERSION},
     service::Service,
+    step::HostMemory,
     text::{Chat, ChatFiles},
 };
 
@@ -23,6 +24,8 @@ pub struct World {
     pub fails_after: Option<usize>,
     /// The device of later models and the time of their steps there; if `None`, steps take no time.
     pub device: Option<(Rc<Device>, Duration)>,
+    /// Where later models can keep blocks beside the device.
+    pub host_memory: HostMemory,
     /// Bytes of every model.
     pub bytes: u64,
     told: BTreeMap<TabId, Vec<Value>>,
@@ -68,6 +71,7 @@ impl World {
             loads: 0,
             fails_after: None,
             device: None,
+            host_memory: HostMemory::NONE,
             bytes: 100,
             told: BTreeMap::new(),
             loading: Vec::new(),
@@ -162,6 +166,7 @@ impl World {
         self.loads += usize::from(result.is_ok());
         let fails_after = self.fails_after;
         let device = self.device.clone();
+        let host = self.host_memory;
         let loaded = result.map(|url| {
             let (mut toy, clock) = match device {
                 Some((device, step)) => {
@@ -173,7 +178,7 @@ impl World {
                 }
                 None => (Toy::new(), steady_clock()),
             };
-            toy.fails_after = fails_after;
+            (toy.fails_after, toy.host) = (fails_after, host);
             let service = Service::new(toy, chat(), url.clone(), Options::default(), clock);
             let info = Info {
                 model: url,

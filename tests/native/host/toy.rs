@@ -2,9 +2,10 @@
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
+use futures::{FutureExt, future::ready};
 use tabloom::{
     Error, Result,
-    step::{Capacity, Executor, HostMemory, KvGroups, Sample, StepPlan, StepResult},
+    step::{BlockRead, Capacity, Executor, HostMemory, KvGroups, Sample, StepPlan, StepResult},
 };
 
 /// Blocks that tokens can be in.
@@ -16,6 +17,8 @@ pub struct Toy {
     /// Steps after which the device is lost.
     pub fails_after: Option<usize>,
     device: Option<(Rc<Device>, Duration)>,
+    /// Where blocks can be kept beside the device.
+    pub host: HostMemory,
 }
 
 /// A device that computes one step after another, and the time on it.
@@ -34,7 +37,7 @@ impl Device {
 
 impl Toy {
     pub fn new() -> Toy {
-        Toy { plans: Vec::new(), fails_after: None, device: None }
+        Toy { plans: Vec::new(), fails_after: None, device: None, host: HostMemory::NONE }
     }
 
     /// One whose steps take this long.
@@ -53,7 +56,7 @@ impl Executor for Toy {
             context: 512,
             vocab: 2048,
             groups: KvGroups::FULL,
-            host: HostMemory::NONE,
+            host: self.host,
         }
     }
 
@@ -91,5 +94,13 @@ impl Executor for Toy {
         };
         let samples = plan.seqs.iter().filter_map(sample).collect();
         Ok(StepResult { samples, embeddings, ..Default::default() })
+    }
+
+    fn read_blocks(&mut self, blocks: &[u32]) -> Option<BlockRead> {
+        Some(ready(Ok(vec![7; blocks.len()])).boxed_local())
+    }
+
+    fn set_host_block(&mut self, _block: u32, words: &[u32]) -> bool {
+        words == [7]
     }
 }

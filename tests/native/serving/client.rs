@@ -10,9 +10,14 @@ use std::{
 use pollster::block_on;
 use tabloom::{
     Error,
-    engine::{Clock, Engine, Event, FinishReason, Goal, Options, PinId, Request, RequestId, TabId},
-    step::{BLOCK_SIZE, Executor, KvGroups, MAX_DRAFTS, Window},
+    engine::{
+        Clock, Ended, Engine, Event, FinishReason, Goal, Options, PinId, Request, RequestId, TabId,
+    },
+    step::{BLOCK_SIZE, EntryBlocks, Executor, KvGroups, MAX_DRAFTS, Window},
 };
+
+/// The salt of requests that are stored.
+const SALT: u64 = 0;
 
 use super::{Outcome, alone, complete, constraint::Alternate, permitted};
 
@@ -22,6 +27,8 @@ pub struct Client<E> {
     options: Options,
     groups: KvGroups,
     limit: usize,
+    /// Whether the executor can read blocks.
+    reads: bool,
     requests: BTreeMap<RequestId, Request>,
     pub outcomes: BTreeMap<RequestId, Outcome>,
     /// Ended by the caller while live.
@@ -30,6 +37,8 @@ pub struct Client<E> {
     /// Held requests, and the most tokens that they may have.
     held: BTreeMap<RequestId, usize>,
     pins: Vec<PinId>,
+    /// Blocks of requests that have ended, with their tokens.
+    stored: Vec<(Vec<u32>, EntryBlocks)>,
     pub steps: usize,
 }
 
@@ -61,17 +70,21 @@ impl<E: Executor> Client<E> {
         let most = (0..=capacity.context.div_ceil(BLOCK_SIZE)).rev();
         let most = most.into_iter().find(|entries| held(*entries) < capacity.blocks);
         let limit = capacity.context.min(most.unwrap_or(0) * BLOCK_SIZE);
+        let mut engine = Engine::new(executor, options.clone(), ticking());
+        engine.note_ended_of(SALT);
         Client {
-            engine: Engine::new(executor, options.clone(), ticking()),
+            engine,
             options,
             groups: capacity.groups,
             limit,
+            reads: capacity.host.reads > 0,
             requests: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             ended: BTreeMap::new(),
             unconstrained: BTreeSet::new(),
             held: BTreeMap::new(),
             pins: Vec::new(),
+            stored: Vec::new(),
             steps: 0,
         }
     }
@@ -188,6 +201,33 @@ impl<E: Executor> Client<E> {
 
     pub fn unpin(&mut self) {
         self.pins.pop().into_iter().for_each(|pin| self.engine.unpin(pin));
+    }
+
+    /// Stores blocks of the requests that have ended since, at most so many entries at a time.
+    pub fn store(&mut self, most: usize) {
+        for Ended { tokens, is_sound } in self.engine.take_ended() {
+            let entries = if is_sound { self.engine.on_device(&tokens, SALT) } else { 0 };
+            for start in (0..entries).step_by(most) {
+                let range = start..entries.min(start + most);
+                let Some(read) = self.engine.read_prefix(&tokens, SALT, range) else {
+                    assert!(!self.reads, "it is cached");
+                    return;
+                };
+                self.stored.push((tokens.clone(), block_on(read).expect("the device lives")));
+            }
+        }
+    }
+
+    /// Takes over what another client has stored.
+    pub fn take_stored(&mut self, other: &mut Self) {
+        self.stored.append(&mut other.stored);
+    }
+
+    /// Puts stored blocks into host memory.
+    pub fn adopt(&mut self, nth: usize) {
+        if let Some((tokens, blocks)) = self.stored.get(nth % self.stored.len().max(1)) {
+            self.engine.adopt(TabId(0), tokens, SALT, blocks);
+        }
     }
 
     pub fn step(&mut self) {

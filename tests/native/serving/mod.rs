@@ -147,6 +147,8 @@ enum Action {
     Release,
     Pin(usize),
     Unpin,
+    Store(usize),
+    Adopt(usize),
     Step,
 }
 
@@ -228,6 +230,8 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(Action::Release),
         1 => any::<usize>().prop_map(Action::Pin),
         2 => Just(Action::Unpin),
+        2 => (1..6_usize).prop_map(Action::Store),
+        2 => any::<usize>().prop_map(Action::Adopt),
         8 => Just(Action::Step),
     ]
 }
@@ -293,6 +297,8 @@ fn serve<E: Executor>(
             Action::Release => client.release(),
             Action::Pin(nth) => client.pin(nth),
             Action::Unpin => client.unpin(),
+            Action::Store(most) => client.store(most),
+            Action::Adopt(nth) => client.adopt(nth),
             Action::Step => client.step(),
         }
     }
@@ -337,7 +343,7 @@ proptest! {
             host: Option<(usize, usize)>,
         ) -> Scripted<DEPTH> {
             let [rows, seqs, blocks, context] = sizes;
-            let host = host.map_or(HostMemory::NONE, |(blocks, saves)| HostMemory { blocks, saves, reads: 0 });
+            let host = host.map_or(HostMemory::NONE, |(blocks, saves)| HostMemory { blocks, saves, reads: 48 });
             Scripted::new(rows, seqs, blocks, context).drafting(drafts).with_host(host)
         }
         let sizes = [rows, seqs, blocks, context];
@@ -394,7 +400,7 @@ fn a_pool_too_small_for_all_preempts_and_loses_nothing() {
 
 #[test]
 fn conversations_that_take_turns_in_a_small_pool_come_back_from_host_memory() {
-    let host = HostMemory { blocks: 40, saves: 20, reads: 0 };
+    let host = HostMemory { blocks: 40, saves: 20, reads: 48 };
     for groups in [KvGroups::FULL, KvGroups::new([None, Some(Window { sinks: 0, tokens: 30 })])] {
         let blocks = 8 * groups.count();
         let executor = Scripted::<2>::new(64, 4, blocks, 4096).with_groups(groups);
@@ -416,6 +422,45 @@ fn conversations_that_take_turns_in_a_small_pool_come_back_from_host_memory() {
         assert!(hits * 10 > queries * 6, "{hits} of {queries}");
         let restored = metrics.restored_tokens;
         assert!(restored > 100, "{restored} of {hits} in {groups:?}");
+    }
+}
+
+#[test]
+fn conversations_that_were_stored_come_back_to_another_engine() {
+    let host = HostMemory { blocks: 40, saves: 20, reads: 48 };
+    for groups in [
+        KvGroups::FULL,
+        KvGroups::one(Some(Window { sinks: 16, tokens: 30 })),
+        KvGroups::new([None, Some(Window { sinks: 0, tokens: 30 })]),
+    ] {
+        let client = || {
+            let executor = Scripted::<2>::new(64, 4, 30 * groups.count(), 4096);
+            Client::new(executor.with_groups(groups).with_host(host))
+        };
+        let (mut hits, mut queries) = (0, 0);
+        for who in 0..8 {
+            let (mut before, mut after) = (client(), client());
+            let mut chat: Vec<u32> = (0..200).map(|i| (who + i) % POISON).collect();
+            before.submit(request(chat.clone(), Some(20), 1));
+            while !before.engine.is_idle() {
+                before.step();
+            }
+            chat.extend(&before.outcomes.values().next().expect("one").tokens);
+            chat.extend([1; 9]);
+            before.store(4);
+            before.run_to_the_end();
+            after.take_stored(&mut before);
+            (0..4).for_each(|nth| after.adopt(nth));
+            after.submit(request(chat, Some(20), 1));
+            after.run_to_the_end();
+            let metrics = after.engine.metrics();
+            assert!(metrics.stored_tokens >= metrics.restored_tokens);
+            assert_eq!(metrics.restored_tokens > 0, metrics.prefix_cache_hits > 0);
+            hits += metrics.prefix_cache_hits;
+            queries += metrics.prefix_cache_queries;
+        }
+        // Sometimes there is no memory for a block, and what comes after it is computed.
+        assert!(hits * 4 > queries, "{groups:?}: {hits} of {queries}");
     }
 }
 

@@ -3,11 +3,12 @@
 
 use std::{cell::Cell, collections::VecDeque, rc::Rc};
 
+use futures::{FutureExt, future::ready};
 use tabloom::{
     Error, Result,
     step::{
-        BLOCK_SIZE, Capacity, Draft, Executor, Follow, HostMemory, KvGroups, Logprobs, MAX_DRAFTS,
-        Mask, RowTokens, Sample, SeqPlan, StepPlan, StepResult, Window,
+        BLOCK_SIZE, BlockRead, Capacity, Draft, Executor, Follow, HostMemory, KvGroups, Logprobs,
+        MAX_DRAFTS, Mask, RowTokens, Sample, SeqPlan, StepPlan, StepResult, Window,
     },
 };
 
@@ -387,5 +388,21 @@ impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
             }
         }
         Ok(result)
+    }
+
+    fn read_blocks(&mut self, blocks: &[u32]) -> Option<BlockRead> {
+        assert!(blocks.iter().all(|block| (1..self.capacity.blocks).contains(&(*block as usize))));
+        let tokens = |block: &u32| self.kv[*block as usize * BLOCK_SIZE..][..BLOCK_SIZE].to_vec();
+        let words = blocks.iter().flat_map(tokens).collect();
+        (blocks.len() <= self.capacity.host.reads).then_some(ready(Ok(words)).boxed_local())
+    }
+
+    fn set_host_block(&mut self, block: u32, words: &[u32]) -> bool {
+        let arrives = self.saved.iter().flatten().any(|(to, _)| *to == block);
+        assert!(!arrives, "a save to host block {block} is in flight");
+        // Sometimes there is no memory.
+        let has_room = !hash(words, 9).is_multiple_of(5);
+        self.host[block as usize] = has_room.then(|| words.to_vec());
+        has_room
     }
 }

@@ -1,0 +1,207 @@
+//! Prefixes that are stored between visits: what tabs share of their conversations, and nothing else.
+
+use std::collections::BTreeMap;
+
+use pollster::block_on;
+use serde_json::{Value, json};
+use tabloom::{
+    host::{ModelId, Task},
+    manifest::Digest,
+    prefixes::{Prefixes, Shape},
+    step::HostMemory,
+};
+
+use super::page::{Page, World, chat_call, tokens};
+
+const MODEL: ModelId = ModelId(0);
+
+/// The storage of a site.
+#[derive(Default)]
+struct Disk {
+    files: BTreeMap<u32, Vec<u8>>,
+    record: Vec<u8>,
+    refuses: bool,
+}
+
+/// A host whose model stores prefixes, in its next visit.
+fn visit(disk: &Disk) -> World {
+    let mut world = World::new();
+    world.host_memory = HostMemory { blocks: 64, saves: 8, reads: 4 };
+    world.pages(["a"]);
+    let shape = Shape { run: 4, groups: 1, lookahead: 0 };
+    world.host.store_prefixes(MODEL, Prefixes::new(Digest([1; 32]), shape, 10_000, &disk.record));
+    world
+}
+
+/// A page of this isolation that has loaded the model.
+fn page(world: &mut World, isolation: Value) -> Page {
+    let page = Page::greet_with(world, isolation);
+    page.load(world, 0, "a");
+    world.take(page.tab);
+    page
+}
+
+impl Disk {
+    /// Does what the host asks for, until it asks for nothing. Returns how many runs were read.
+    fn serve(&mut self, world: &mut World) -> usize {
+        let mut count = 0;
+        loop {
+            world.run();
+            if world.tasks.is_empty() {
+                return count;
+            }
+            for task in std::mem::take(&mut world.tasks) {
+                count += self.run(world, task);
+                world.collect();
+            }
+        }
+    }
+
+    fn run(&mut self, world: &mut World, task: Task) -> usize {
+        let mut count = 0;
+        match task {
+            Task::Write { model } => {
+                let Some((run, read)) = world.host.next_run(model) else { return 0 };
+                let file = run.encode(&block_on(read).expect("the device lives"));
+                let bytes = (!self.refuses).then_some(file.len() as u64);
+                let slot = run.slot;
+                let Some((dropped, record)) = world.host.written(model, run, bytes) else {
+                    return 0;
+                };
+                self.files.insert(slot, file);
+                self.files.retain(|slot, _| !dropped.contains(slot));
+                self.record = record;
+                world.host.recorded(model);
+            }
+            Task::Read { model, tab, id, runs, groups, .. } => {
+                for run in runs {
+                    let file = self.files.get(&run.slot);
+                    let blocks = file.and_then(|file| run.decode(file, groups));
+                    world.host.read(model, (tab, id), &run, blocks.as_ref());
+                    count += 1;
+                    if blocks.is_none() {
+                        break;
+                    }
+                }
+                world.host.begin_read(tab, id);
+            }
+            other => panic!("{other:?}"),
+        }
+        count
+    }
+}
+
+/// A conversation of some three hundred tokens.
+fn long(id: u32) -> Value {
+    let mut call = chat_call(id, json!({"stream": true, "max_tokens": 5}));
+    call["request"]["messages"][0]["content"] =
+        "Once upon a time there was a cat. ".repeat(30).into();
+    call
+}
+
+/// Asks, and returns tokens of the prompt that were read, found in host memory, and found at all.
+fn ask(world: &mut World, page: &Page, disk: &mut Disk) -> [u64; 3] {
+    let names = ["stored_tokens", "restored_tokens", "prefix_cache_hits"];
+    let before = world.metrics(page);
+    world.post(page.tab, long(1));
+    disk.serve(world);
+    assert_eq!(tokens(&world.take(page.tab), 0).len(), 5);
+    let after = world.metrics(page);
+    names.map(|name| after[name].as_u64().unwrap() - before[name].as_u64().unwrap())
+}
+
+#[test]
+fn a_conversation_finds_its_prefix_in_the_next_visit() {
+    let mut disk = Disk::default();
+    let mut world = visit(&disk);
+    let first = page(&mut world, json!("shared"));
+    assert_eq!(ask(&mut world, &first, &mut disk), [0, 0, 0]);
+    assert!(disk.files.len() >= 4, "{} runs", disk.files.len());
+    // In the same visit nothing is read.
+    let [read, _, found] = ask(&mut world, &first, &mut disk);
+    assert_eq!(read, 0);
+
+    let mut world = visit(&disk);
+    let again = page(&mut world, json!("shared"));
+    assert_eq!(ask(&mut world, &again, &mut disk), [found, found, found]);
+    let other = page(&mut world, json!("shared"));
+    assert_eq!(ask(&mut world, &other, &mut disk), [0, 0, found], "it is on the device now");
+}
+
+#[test]
+fn what_is_not_shared_is_neither_stored_nor_read() {
+    for isolation in [json!("tab"), json!({"session": "mine"})] {
+        let mut disk = Disk::default();
+        let mut world = visit(&disk);
+        let own = page(&mut world, isolation.clone());
+        ask(&mut world, &own, &mut disk);
+        assert_eq!(disk.files.len(), 0, "{isolation}");
+        let shared = page(&mut world, json!("shared"));
+        assert_eq!(ask(&mut world, &shared, &mut disk), [0, 0, 0]);
+        assert!(disk.files.len() >= 4);
+        let mut world = visit(&disk);
+        let own = page(&mut world, isolation.clone());
+        assert_eq!(ask(&mut world, &own, &mut disk), [0, 0, 0], "{isolation}");
+    }
+}
+
+#[test]
+fn files_that_are_gone_or_damaged_are_computed_and_forgotten() {
+    for spoil in [
+        |disk: &mut Disk| disk.files.clear(),
+        |disk: &mut Disk| disk.files.values_mut().for_each(|file| file.truncate(20)),
+        |disk: &mut Disk| disk.files.values_mut().for_each(|file| file[40] ^= 1),
+    ] {
+        let mut disk = Disk::default();
+        let mut world = visit(&disk);
+        let first = page(&mut world, json!("shared"));
+        ask(&mut world, &first, &mut disk);
+        let record = disk.record.clone();
+        spoil(&mut disk);
+        let mut world = visit(&disk);
+        let again = page(&mut world, json!("shared"));
+        assert_eq!(ask(&mut world, &again, &mut disk), [0, 0, 0]);
+        // It was stored anew.
+        let mut world = visit(&disk);
+        let again = page(&mut world, json!("shared"));
+        assert!(ask(&mut world, &again, &mut disk)[0] > 200);
+        assert_eq!(disk.record.len(), record.len());
+    }
+}
+
+#[test]
+fn storage_that_refuses_is_not_asked_again() {
+    let mut disk = Disk { refuses: true, ..Disk::default() };
+    let mut world = visit(&disk);
+    let page = page(&mut world, json!("shared"));
+    ask(&mut world, &page, &mut disk);
+    disk.refuses = false;
+    ask(&mut world, &page, &mut disk);
+    assert_eq!(disk.files.len(), 0);
+}
+
+#[test]
+fn a_call_whose_prefix_is_being_read_can_be_cancelled_and_its_tab_closed() {
+    let mut disk = Disk::default();
+    let mut world = visit(&disk);
+    let first = page(&mut world, json!("shared"));
+    ask(&mut world, &first, &mut disk);
+    for leaves in [false, true] {
+        let mut world = visit(&disk);
+        let [leaver, other] = [0; 2].map(|_| page(&mut world, json!("shared")));
+        world.post(leaver.tab, long(1));
+        assert!(matches!(world.tasks[..], [Task::Read { .. }]), "{:?}", world.tasks);
+        assert!(world.host.is_idle(), "nothing turns while it is read");
+        world.post(leaver.tab, long(1));
+        assert_eq!(world.codes(leaver.tab), ["invalid_request"], "an id in use");
+        match leaves {
+            true => world.host.close(leaver.tab),
+            false => world.post(leaver.tab, json!({"type": "cancel", "id": 1})),
+        }
+        world.collect();
+        world.tasks.retain(|task| matches!(task, Task::Read { .. }));
+        disk.serve(&mut world);
+        assert_eq!(world.take(leaver.tab), [json!(null); 0]);
+        assert!(ask(&mut world, &other, &mut disk)[0] > 200);
+    }
+}
