@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 use pollster::block_on;
 use serde::Deserialize;
 use tabloom::{
-    engine::{Engine, Event, Options, Request, RequestId, ThinkingBudget},
+    engine::{Ended, Engine, Event, Options, Request, RequestId, ThinkingBudget},
     executor::{AnyExecutor, CpuExecutor, Drafter, GpuExecutor, KvKind},
     gpu::{Gpu, Power},
     load::{self, LoadOptions},
@@ -35,7 +35,8 @@ async fn built_in(on: On, kv_bytes: Option<u64>, host_bytes: u64, has_head: bool
     let checkpoint = Checkpoint::open(&source).await.expect("a checkpoint");
     let plan = checkpoint.plan(&config, quantization, &Quantise::KEEP).expect("a valid one");
     let kinds = vec![KvKind::F16; config.layers];
-    let options = LoadOptions { kv_bytes, host_bytes, ..Default::default() };
+    let stores = host_bytes > 0;
+    let options = LoadOptions { kv_bytes, host_bytes, stores, ..Default::default() };
     let capacity = load::capacity(&config, &options, &kinds, u64::MAX).expect("it fits");
     if on == On::Cpu {
         let mut sink = HostSink::new();
@@ -110,6 +111,10 @@ fn answers(
     rounds: &[&[Request]],
 ) -> (Vec<Vec<u32>>, Metrics) {
     let mut engine = Engine::new(executor, options, Box::new(|| Duration::ZERO));
+    (run(&mut engine, rounds), engine.metrics())
+}
+
+fn run(engine: &mut Engine<AnyExecutor>, rounds: &[&[Request]]) -> Vec<Vec<u32>> {
     let mut answers = BTreeMap::<RequestId, Vec<u32>>::new();
     for round in rounds {
         for request in *round {
@@ -128,7 +133,29 @@ fn answers(
             }
         }
     }
-    (answers.into_values().collect(), engine.metrics())
+    answers.into_values().collect()
+}
+
+/// The answers of an engine that finds what another has stored of the same requests.
+fn answers_from_storage(
+    executor: impl Fn() -> AnyExecutor,
+    options: &Options,
+    requests: &[Request],
+) -> (Vec<Vec<u32>>, Metrics) {
+    let engine = || Engine::new(executor(), options.clone(), Box::new(|| Duration::ZERO));
+    let (mut before, mut after) = (engine(), engine());
+    before.note_ended_of(0);
+    for request in requests {
+        run(&mut before, &[std::slice::from_ref(request)]);
+        for Ended { tokens, .. } in before.take_ended() {
+            for entry in 0..before.on_device(&tokens, 0) {
+                let read = before.read_prefix(&tokens, 0, entry..entry + 1).expect("it is there");
+                let blocks = block_on(read).expect("the device lives");
+                after.adopt(request.tab, &tokens, 0, &blocks);
+            }
+        }
+    }
+    (run(&mut after, &[requests]), after.metrics())
 }
 
 /// Prompts are computed whole, and not from the cache.
@@ -173,10 +200,16 @@ fn the_answer_is_the_same_in_every_setting(on: On, count: usize) {
     // The same, with room in the host for what gives way, and a second time.
     let options = Options { prefix_caching: true, ..whole };
     let small = block_on(built_in(on, Some(10 * block), 1 << 20, false));
-    let (restored, metrics) = answers(small, options, &[requests, requests]);
+    let (restored, metrics) = answers(small, options.clone(), &[requests, requests]);
     assert_eq!(alone, restored[..count], "with host memory");
     assert_eq!(alone, restored[count..], "from host memory");
     assert!(metrics.restored_tokens > 40, "{}", metrics.restored_tokens);
+
+    let large = || block_on(built_in(on, None, 1 << 20, false));
+    let (stored, metrics) = answers_from_storage(large, &options, requests);
+    assert_eq!(alone, stored, "from storage");
+    assert!(metrics.restored_tokens > 40, "{}", metrics.restored_tokens);
+    assert!(metrics.stored_tokens > 40, "{}", metrics.stored_tokens);
 }
 
 #[test]
@@ -217,8 +250,10 @@ fn with_drafts_and_the_kernels_of_graphics_hardware() {
     let small = block_on(built_in(On::GpuWithBarriers, Some(6 * 16 * 1024), 1 << 20, true));
     let twice = [&rounds[..], &rounds[..]].concat();
     let (restored, with_host) = answers(small, options.clone(), &twice);
-    let (cached, without) =
-        answers(block_on(built_in(On::GpuWithBarriers, None, 0, true)), options, &twice);
+    let large = |host| block_on(built_in(On::GpuWithBarriers, None, host, true));
+    let (stored, _) = answers_from_storage(|| large(1 << 20), &options, requests);
+    let (cached, without) = answers(large(0), options, &twice);
+    assert_eq!(stored, alone, "from storage");
     assert_eq!((&restored[..3], &restored[3..]), (&alone[..], &alone[..]));
     assert_eq!(restored, cached);
     assert!(with_host.restored_tokens > 0);

@@ -144,4 +144,8 @@ impl Executor for Modelled {
         self.clock.wait_until(end);
         Ok(result)
     }
+
+    fn set_host_block(&mut self, _block: u32, _words: &[u32]) -> bool {
+        true
+    }
 }

@@ -434,33 +434,28 @@ fn conversations_that_were_stored_come_back_to_another_engine() {
         KvGroups::new([None, Some(Window { sinks: 0, tokens: 30 })]),
     ] {
         let client = || {
-            let executor = Scripted::<2>::new(64, 4, 30 * groups.count(), 4096);
+            let mut executor = Scripted::<2>::new(64, 4, 30 * groups.count(), 4096);
+            executor.lacks_memory = false;
             Client::new(executor.with_groups(groups).with_host(host))
         };
-        let (mut hits, mut queries) = (0, 0);
-        for who in 0..8 {
-            let (mut before, mut after) = (client(), client());
-            let mut chat: Vec<u32> = (0..200).map(|i| (who + i) % POISON).collect();
-            before.submit(request(chat.clone(), Some(20), 1));
-            while !before.engine.is_idle() {
-                before.step();
-            }
-            chat.extend(&before.outcomes.values().next().expect("one").tokens);
-            chat.extend([1; 9]);
-            before.store(4);
-            before.run_to_the_end();
-            after.take_stored(&mut before);
-            (0..4).for_each(|nth| after.adopt(nth));
-            after.submit(request(chat, Some(20), 1));
-            after.run_to_the_end();
-            let metrics = after.engine.metrics();
-            assert!(metrics.stored_tokens >= metrics.restored_tokens);
-            assert_eq!(metrics.restored_tokens > 0, metrics.prefix_cache_hits > 0);
-            hits += metrics.prefix_cache_hits;
-            queries += metrics.prefix_cache_queries;
+        let (mut before, mut after) = (client(), client());
+        let mut chat: Vec<u32> = (0..200).map(|i| i % POISON).collect();
+        before.submit(request(chat.clone(), Some(20), 1));
+        while !before.engine.is_idle() {
+            before.step();
         }
-        // Sometimes there is no memory for a block, and what comes after it is computed.
-        assert!(hits * 4 > queries, "{groups:?}: {hits} of {queries}");
+        chat.extend(&before.outcomes.values().next().expect("one").tokens);
+        chat.extend([1; 9]);
+        before.store(4);
+        before.run_to_the_end();
+        after.take_stored(&mut before);
+        (0..4).for_each(|nth| after.adopt(nth));
+        after.submit(request(chat, Some(20), 1));
+        after.run_to_the_end();
+        let metrics = after.engine.metrics();
+        let found = (metrics.prefix_cache_hits, metrics.restored_tokens);
+        let hidden = if groups.widest().is_some() { 208 - 16 - 32 } else { 0 };
+        assert_eq!(found, (208, 208 - hidden), "{groups:?}");
     }
 }
 

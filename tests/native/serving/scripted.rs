@@ -54,6 +54,8 @@ pub enum Failure {
 pub struct Scripted<const DEPTH: usize> {
     pub capacity: Capacity,
     pub failure: Option<Failure>,
+    /// Whether there is sometimes no host memory for a block.
+    pub lacks_memory: bool,
     /// Most drafts of its own drafter.
     drafts: usize,
     /// Sequences in steps that started behind unverified drafts.
@@ -108,6 +110,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
             host: Vec::new(),
             saved: VecDeque::new(),
             failure: None,
+            lacks_memory: true,
             drafts: 0,
             ran_ahead: Rc::default(),
             kv: vec![END; capacity.blocks * BLOCK_SIZE],
@@ -379,8 +382,7 @@ impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
         self.returned += 1;
         let (_, mut result) = self.in_flight.pop_front().expect("a step is in flight");
         for (block, tokens) in self.saved.pop_front().into_iter().flatten() {
-            // Sometimes there is no memory.
-            if hash(&tokens, 7).is_multiple_of(5) {
+            if self.lacks_memory && hash(&tokens, 7).is_multiple_of(5) {
                 self.host[block as usize] = None;
                 result.lost.push(block);
             } else {
@@ -400,8 +402,7 @@ impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
     fn set_host_block(&mut self, block: u32, words: &[u32]) -> bool {
         let arrives = self.saved.iter().flatten().any(|(to, _)| *to == block);
         assert!(!arrives, "a save to host block {block} is in flight");
-        // Sometimes there is no memory.
-        let has_room = !hash(words, 9).is_multiple_of(5);
+        let has_room = !self.lacks_memory || !hash(words, 9).is_multiple_of(5);
         self.host[block as usize] = has_room.then(|| words.to_vec());
         has_room
     }
