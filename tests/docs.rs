@@ -64,7 +64,7 @@ fn quoted<'a>(source: &'a str, before: &str) -> impl Iterator<Item = &'a str> {
     behind.filter_map(|rest| rest.strip_prefix('"')?.split('"').next()).filter(|code| is_code(code))
 }
 
-/// The variants of the error enum, as they are told.
+/// The variants of the error enum, as codes.
 fn variants() -> BTreeSet<String> {
     let body = VARIANTS.split("pub enum Error {").nth(1).unwrap().split("\n}").next().unwrap();
     let named = |line: &str| {

@@ -95,7 +95,7 @@ fn a_long_prefix_comes_back_from_host_memory_in_a_tenth_of_its_time() {
     };
     let [computed, _, restored] = [1, 2, 1].map(|token| time_of(&mut engine, token));
     println!("{computed:.2} s computed, {restored:.2} s from host memory");
-    // Eleven blocks of it never had to give way.
+    // Eleven blocks of it were never evicted.
     let metrics = engine.metrics();
     assert_eq!((metrics.prefix_cache_hits, metrics.restored_tokens), (7984, 7984 - 11 * 16));
     assert!(restored <= computed / 10.0, "{restored} s of {computed} s");
