@@ -1,6 +1,6 @@
 //! The documents say what is there: links lead somewhere, files that are named exist, functions are in
-//! the files they are looked for in, and every code of an error has its heading in
-//! `docs/reference/errors.md`, which has no others.
+//! the files they are looked for in, every parameter of a request has its row, and every code of an error
+//! has its heading in `docs/reference/errors.md`, which has no others.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,6 +29,10 @@ const MADE: &str = "training/build/";
 const README: &str = include_str!("../README.md");
 const ARCHITECTURE: &str = include_str!("../docs/architecture.md");
 const ERRORS: &str = include_str!("../docs/reference/errors.md");
+const REQUESTS: &str = include_str!("../docs/reference/requests.md");
+const CHATS: &str = include_str!("../src/api/request.rs");
+const COMPLETIONS: &str = include_str!("../src/api/completion.rs");
+const EMBEDDINGS: &str = include_str!("../src/api/embeddings.rs");
 const VARIANTS: &str = include_str!("../src/error.rs");
 
 fn root() -> &'static Path {
@@ -116,6 +120,24 @@ fn every_error_has_a_heading_and_every_heading_an_error() {
     assert!(unknown.is_empty(), "docs/reference/errors.md has headings of no error: {unknown:?}");
     let missing: Vec<_> = codes.difference(&headings).collect();
     assert!(missing.is_empty(), "docs/reference/errors.md has no heading for {missing:?}");
+}
+
+#[test]
+fn every_parameter_has_a_row_and_every_row_a_parameter() {
+    let chat = CHATS.split("Ok(request! {").nth(1).unwrap().split('}').next().unwrap();
+    let taken = |source| quoted(source, "fields.take(").collect();
+    let expected: [(_, BTreeSet<&str>); 3] = [
+        ("Chats", chat.split_whitespace().chain(["messages", "model"]).collect()),
+        ("Text completions", taken(COMPLETIONS)),
+        ("Embeddings", taken(EMBEDDINGS)),
+    ];
+    for (heading, parameters) in expected {
+        let section = REQUESTS.split(&format!("\n## {heading}\n")).nth(1).unwrap();
+        let lines = section.split("\n## ").next().unwrap().lines();
+        let rows = lines.filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let rows: BTreeSet<&str> = rows.chain(["model"]).collect();
+        assert!(parameters.len() > 3 && rows == parameters, "{heading}: {rows:?}, {parameters:?}");
+    }
 }
 
 #[test]
