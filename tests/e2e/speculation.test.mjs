@@ -51,7 +51,8 @@ test("a request without draft tokens gets none, and the same answer", async () =
   const on = await page.evaluate(stream, [{}, { messages }]);
   assert.equal(on.text, off.text);
   assert.equal(on.usage.completion_tokens, off.usage.completion_tokens);
-  const { accepted_prediction_tokens: accepted, rejected_prediction_tokens: rejected } = on.usage.completion_tokens_details;
+  const { accepted_prediction_tokens: accepted, rejected_prediction_tokens: rejected } =
+    on.usage.completion_tokens_details;
   assert.ok(accepted > 0 && accepted < on.usage.completion_tokens, `${accepted} accepted`);
   assert.ok(on.drafted.length > 0 && on.drafted.length <= accepted, `${on.drafted.length} chunks`);
   assert.ok(on.drafted.every((choice) => choice.drafted === true && choice.delta.content));
