@@ -94,7 +94,7 @@ async fn load(arguments: &Arguments) -> tabloom::Result<Service<AnyExecutor>> {
     .await?;
     let on = match &model.loaded.executor {
         AnyExecutor::Gpu(executor) => &executor.gpu().adapter.name,
-        AnyExecutor::Cpu(_) => "the processor",
+        AnyExecutor::Cpu(_) => "the CPU",
     };
     let clear = if stderr().is_terminal() { "\r\x1b[K" } else { "" };
     eprintln!("{clear}Loaded in {:.1} s on {on}", start.elapsed().as_secs_f64());

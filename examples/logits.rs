@@ -60,7 +60,7 @@ async fn compute(arguments: &Arguments) -> Result<Output> {
     let mut executor = loaded.executor;
     let adapter = match &executor {
         AnyExecutor::Gpu(gpu) => gpu.gpu().adapter.name.clone(),
-        AnyExecutor::Cpu(_) => "processor".into(),
+        AnyExecutor::Cpu(_) => "CPU".into(),
     };
 
     let (mut logits, mut next) = (Vec::new(), 0);

@@ -109,7 +109,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart clear - begins anew
  * @csspart start - loads the model
  * @csspart retry - tries again after an error
- * @csspart processor - goes on with the processor where there is no GPU
+ * @csspart processor - goes on with the CPU where there is no GPU
  * @csspart cancel - leaves a question as it was
  * @csspart latest - goes to the newest message
  * @csspart attach - attaches text files
@@ -169,7 +169,7 @@ export class TabloomChat extends Base {
   });
   /** @type {History | null} null until it is connected */
   #history = null;
-  /** Whether the visitor has chosen the processor. */
+  /** Whether the visitor has chosen the CPU. */
   #processor = false;
   /** Whether it was connected; until then its attributes come one after the other. */
   #begun = false;

@@ -204,7 +204,7 @@ function fit({ neededBytes, problem }, gpu, { deviceBytes, budgetBytes }) {
   if (needed > budgetBytes) {
     return { fits: "no", reason: `${needed} bytes are more than budgetBytes, ${budgetBytes}` };
   }
-  if (deviceBytes === null) return { fits: "perhaps", reason: "the browser does not tell the device's memory" };
+  if (deviceBytes === null) return { fits: "perhaps", reason: "the browser does not report the device's memory" };
   if (needed > deviceBytes && deviceBytes < MEMORY_REPORTED) {
     return { fits: "no", reason: `${needed} bytes are more than the device's memory, ${deviceBytes}` };
   }

@@ -209,7 +209,7 @@ impl<E: Executor> Engine<E> {
         took
     }
 
-    /// Tells that the device has just ended another engine's step: the steps of this one that are in flight
+    /// Notes that the device has just ended another engine's step: the steps of this one that are in flight
     /// begin no earlier.
     pub fn device_was_busy(&mut self) {
         self.freed = (self.clock)();

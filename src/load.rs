@@ -138,7 +138,7 @@ impl<'a, S: Source> Opened<'a, S> {
             (Some(file), Some(metadata)) => Chat::from_gguf(file, metadata)?,
             _ => texts::read(self.source).await?,
         };
-        // Added tokens may lack a row of the embedding: they are never drawn, and refused in prompts.
+        // Added tokens may lack a row of the embedding: they are never sampled, and refused in prompts.
         let (tokenizer, vocab) = (chat.tokenizer(), self.config.vocab);
         let mut beyond = (vocab as u32..=tokenizer.max_id()).rev();
         if let Some(highest) = beyond.find(|id| !tokenizer.is_added(*id)) {

@@ -316,7 +316,7 @@ impl<E: Executor> Service<E> {
         self.engine.end_step().await
     }
 
-    /// Tells that the device has just ended a step of another service.
+    /// Notes that the device has just ended a step of another service.
     pub fn device_was_busy(&mut self) {
         self.engine.device_was_busy();
     }

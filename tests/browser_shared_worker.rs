@@ -1,4 +1,4 @@
-//! Whole models in a SharedWorker, on the GPU and on the processor.
+//! Whole models in a SharedWorker, on the GPU and on the CPU.
 #![cfg(target_arch = "wasm32")]
 
 mod support;
@@ -15,6 +15,6 @@ async fn the_gpu_agrees_with_transformers() {
 }
 
 #[wasm_bindgen_test]
-async fn the_processor_agrees_with_transformers() {
+async fn the_cpu_agrees_with_transformers() {
     check_models(Device::Cpu).await;
 }

@@ -1,9 +1,12 @@
-//! The documents say what is there: links lead somewhere, files that are named exist, and every code of
-//! an error has its heading in `docs/reference/errors.md`, which has no others.
+//! The documents say what is there: links lead somewhere, files that are named exist, functions are in
+//! the files they are looked for in, every parameter of a request has its row, and every code of an error
+//! has its heading in `docs/reference/errors.md`, which has no others.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use regex::Regex;
 
 /// Lines of the README.
 const MOST_LINES: usize = 150;
@@ -24,7 +27,12 @@ const NAMED: [&str; 9] = [
 /// Named, but made on each machine.
 const MADE: &str = "training/build/";
 const README: &str = include_str!("../README.md");
+const ARCHITECTURE: &str = include_str!("../docs/architecture.md");
 const ERRORS: &str = include_str!("../docs/reference/errors.md");
+const REQUESTS: &str = include_str!("../docs/reference/requests.md");
+const CHATS: &str = include_str!("../src/api/request.rs");
+const COMPLETIONS: &str = include_str!("../src/api/completion.rs");
+const EMBEDDINGS: &str = include_str!("../src/api/embeddings.rs");
 const VARIANTS: &str = include_str!("../src/error.rs");
 
 fn root() -> &'static Path {
@@ -60,7 +68,7 @@ fn quoted<'a>(source: &'a str, before: &str) -> impl Iterator<Item = &'a str> {
     behind.filter_map(|rest| rest.strip_prefix('"')?.split('"').next()).filter(|code| is_code(code))
 }
 
-/// The variants of the error enum, as they are told.
+/// The variants of the error enum, as codes.
 fn variants() -> BTreeSet<String> {
     let body = VARIANTS.split("pub enum Error {").nth(1).unwrap().split("\n}").next().unwrap();
     let named = |line: &str| {
@@ -115,6 +123,24 @@ fn every_error_has_a_heading_and_every_heading_an_error() {
 }
 
 #[test]
+fn every_parameter_has_a_row_and_every_row_a_parameter() {
+    let chat = CHATS.split("Ok(request! {").nth(1).unwrap().split('}').next().unwrap();
+    let taken = |source| quoted(source, "fields.take(").collect();
+    let expected: [(_, BTreeSet<&str>); 3] = [
+        ("Chats", chat.split_whitespace().chain(["messages", "model"]).collect()),
+        ("Text completions", taken(COMPLETIONS)),
+        ("Embeddings", taken(EMBEDDINGS)),
+    ];
+    for (heading, parameters) in expected {
+        let section = REQUESTS.split(&format!("\n## {heading}\n")).nth(1).unwrap();
+        let lines = section.split("\n## ").next().unwrap().lines();
+        let rows = lines.filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let rows: BTreeSet<&str> = rows.chain(["model"]).collect();
+        assert!(parameters.len() > 3 && rows == parameters, "{heading}: {rows:?}, {parameters:?}");
+    }
+}
+
+#[test]
 fn the_readme_is_short() {
     let lines = README.lines().count();
     assert!(lines <= MOST_LINES, "README.md has {lines} lines, expected at most {MOST_LINES}");
@@ -166,6 +192,33 @@ fn files_that_are_named_exist() {
     }
     assert!(count > 50, "found {count} paths");
     assert!(missing.is_empty(), "named, and not there:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn functions_are_in_the_files_of_their_row() {
+    let section = ARCHITECTURE.split("## Where to find what").nth(1).unwrap();
+    let rows = section.split("\n\n").nth(1).unwrap().lines().skip(2);
+    let mut count = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').collect();
+        let named = |cell: usize| cells[cell].split('`').skip(1).step_by(2);
+        let paths: Vec<&str> = named(2).filter(|span| span.contains('/')).collect();
+        assert!(!paths.is_empty() && named(3).count() >= paths.len(), "no file or function: {row}");
+        for (path, function) in paths.iter().zip(named(3)) {
+            assert!(defines(&read(&root().join(path)), function), "{path} has no {function}");
+        }
+        count += 1;
+    }
+    assert!(count > 10, "found {count} rows");
+}
+
+/// Whether a source has a function or, as `Owner::name` or `Owner.name`, a method.
+fn defines(source: &str, function: &str) -> bool {
+    let (owner, name) = function.rsplit_once(['.', ':']).unwrap_or(("", function));
+    let has = |pattern: String| Regex::new(&pattern).unwrap().is_match(source);
+    let (owner, name) = (owner.trim_end_matches(':'), regex::escape(name));
+    has(format!(r"\bfn {name}\b|(?m)^  (async )?{name}\(.*\{{$"))
+        && (owner.is_empty() || has(format!(r"(?m)^(impl|(export )?class)\b.*\b{owner}\b")))
 }
 
 /// Whether there is a file, or one that begins like this where the rest is left open.

@@ -13,7 +13,7 @@ async function address(server) {
     const found = /available at (http:\S+)/.exec(line);
     if (found) return found[1];
   }
-  throw new Error("the server of the tests ended before it told its address");
+  throw new Error("the server of the tests ended before it printed its address");
 }
 
 /** Prints what the page prints until its tests are over; gives whether all have passed. */

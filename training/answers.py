@@ -18,7 +18,7 @@ SAMPLED = 0.8  # the temperature of half of the chats; the others are greedy
 class Cache:
     """Keys and values of all layers, [layers, batch, kv_heads, room, head_dim], of prompts padded at their left.
 
-    Positions count the padding too, which changes nothing: rotary embeddings tell distances alone.
+    Positions count the padding too, which changes nothing: rotary embeddings show distances alone.
     """
 
     def __init__(self, model: Decoder, padding: Tensor, room: int):

@@ -1,4 +1,4 @@
-"""The drafting head: one decoder layer in the shape of EAGLE-3 (Li et al. 2025), which drafts the tokens after the next one.
+"""The draft head: one decoder layer in the shape of EAGLE-3 (Li et al. 2025), which drafts the tokens after the next one.
 
 Its input at position i is the embedding of token i + 1, by the target's own table, and a feature of position i: three residual
 streams of the target where that has computed them, else its own output one draft before. Parameter names are those of the

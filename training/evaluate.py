@@ -18,7 +18,7 @@ Results = list[tuple[str, bool]]  # task, answered exactly
 def exact_match(model: Decoder, chat: Chat, per_task: int, seed: int = 7) -> Results:
     """Greedy answers equal the right ones exactly when every right token is the likeliest after those before it.
 
-    So one pass over prompt and answer tells, without generating. Stories have many right answers and are left out.
+    So one pass over prompt and answer shows it, without generating. Stories have many right answers and are left out.
     """
     results = []
     for task, messages, answer in held_out_cases(seed, per_task):

@@ -1,4 +1,4 @@
-"""Train the drafting head of the exported model on its own answers."""
+"""Train the draft head of the exported model on its own answers."""
 
 import argparse
 import math

@@ -23,7 +23,7 @@ language: en
 base_model: ..
 ---
 
-# The drafting head of Tabloom's built-in model
+# The draft head of Tabloom's built-in model
 
 It drafts the next tokens of the model's answers (speculative decoding); the model verifies several draft tokens in one step. Answers stay
 what they are without it, and come in fewer steps.

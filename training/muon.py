@@ -1,6 +1,6 @@
 """Muon (Jordan et al. 2024): momentum, made orthogonal by Newton-Schulz steps.
 
-torch's own computes those in bfloat16 alone, which takes a processor without instructions for it three times as long as all the
+torch's own computes those in bfloat16 alone, which takes a CPU without instructions for it three times as long as all the
 rest of a training step.
 """
 

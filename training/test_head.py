@@ -1,4 +1,4 @@
-"""`python -m unittest` in this folder: the drafting head is trained as it is run."""
+"""`python -m unittest` in this folder: the draft head is trained as it is run."""
 
 import json
 import unittest

@@ -70,7 +70,7 @@ def rate(progress: float) -> float:
 
 
 def fastest_type() -> torch.dtype:
-    """bfloat16 where the processor multiplies it faster than float32: without instructions for it, it is many times slower."""
+    """bfloat16 where the CPU multiplies it faster than float32: without instructions for it, it is many times slower."""
 
     def seconds(dtype: torch.dtype) -> float:
         x = torch.ones(512, 512, dtype=dtype)

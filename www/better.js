@@ -25,7 +25,7 @@ export async function suggestions() {
       fits === how;
   let i = probe.models.findLastIndex(fits("yes"));
   if (i < 0) i = probe.models.findIndex(fits("perhaps"));
-  // The processor runs the smallest.
+  // The CPU runs the smallest.
   if (!probe.gpu.available || probe.gpu.software) i = 0;
   const all = SUGGESTED.map((model, i) => {
     const probed = probe.models[i];

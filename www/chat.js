@@ -226,7 +226,7 @@ export class Chat extends EventTarget {
   }
 
   /**
-   * What the model is told.
+   * What the model is given.
    *
    * @param {{role: "user" | "assistant", content: string}[]} messages
    */

@@ -112,7 +112,7 @@ export class Conversations {
     else if (this.#chat.elsewhere) this.hush();
     this.#chat.elsewhere = growing;
     clearTimeout(this.#silence);
-    // A tab that is closed tells nothing more.
+    // A tab that is closed reports nothing more.
     if (growing) this.#silence = setTimeout(() => this.#tell(false), SILENCE);
   }
 

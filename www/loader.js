@@ -26,7 +26,7 @@ export class Loader extends EventTarget {
   took = 0;
   /** @type {Progress | null} null unless a model is being loaded */
   progress = null;
-  /** Whether the processor stands in for a GPU that is not there. */
+  /** Whether the CPU stands in for a GPU that is not there. */
   withoutGpu = false;
   /** What is loaded, or would be. */
   source;
@@ -70,7 +70,7 @@ export class Loader extends EventTarget {
     await this.#load(source);
   }
 
-  /** Uses the processor from now on. */
+  /** Uses the CPU from now on. */
   useProcessor() {
     this.#options.device = "cpu";
     this.release();
@@ -143,7 +143,7 @@ export class Loader extends EventTarget {
     try {
       return await Engine.load(source, { ...this.#options, onProgress, signal });
     } catch (/** @type {any} */ error) {
-      // The built-in model is small enough for the processor.
+      // The built-in model is small enough for the CPU.
       if (error.code !== "no_gpu" || source !== BUILT_IN || this.withoutGpu) throw error;
       this.withoutGpu = true;
       return Engine.load(source, { ...this.#options, device: "cpu", onProgress, signal });

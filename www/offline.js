@@ -22,7 +22,7 @@ export function offerInstall() {
     event.preventDefault();
     $("install").hidden = false;
     $("install").onclick = () => {
-      // A browser asks once; it tells if it may be asked again.
+      // A browser asks once; it reports if it may be asked again.
       $("install").hidden = true;
       event.prompt();
     };

@@ -23,6 +23,7 @@ use clap::{Parser, Subcommand};
 use tabloom::gpu::{Gpu, Kernels, Power};
 
 use model::SHAPES;
+use steps::Effort;
 use table::Row;
 
 #[derive(Parser)]
@@ -57,19 +58,6 @@ enum Command {
     Serve(serve::Options),
     Speculate(speculate::Options),
     Stages(stages::Options),
-}
-
-/// The amount of work to measure.
-#[derive(Clone, Copy)]
-struct Effort {
-    /// Divisor of layers and vocabulary.
-    scale: usize,
-    /// Tokens per prompt.
-    prompt: usize,
-    /// Tokens to decode after it.
-    tokens: usize,
-    /// Runs to take the median of.
-    runs: usize,
 }
 
 fn main() -> Result<()> {

@@ -76,7 +76,7 @@ async fn real(model: PathBuf, traffic: Traffic) -> Result<Report> {
     };
     let on = match load(false).await?.executor {
         AnyExecutor::Gpu(executor) => executor.gpu().adapter.name.clone(),
-        AnyExecutor::Cpu(_) => "the processor".into(),
+        AnyExecutor::Cpu(_) => "the CPU".into(),
     };
     let setup = async |options, keeps| {
         Ok(Setup::new(load(keeps).await?.executor, options, WallClock::start()))

@@ -16,13 +16,25 @@ use tabloom::{
 };
 
 use super::{
-    Effort,
     model::{LlamaShape, Synthetic},
     table::Row,
 };
 
 /// Sequences per step.
 const BATCHES: [usize; 3] = [1, 4, 16];
+
+/// The amount of work to measure.
+#[derive(Clone, Copy)]
+pub struct Effort {
+    /// Divisor of layers and vocabulary.
+    pub scale: usize,
+    /// Tokens per prompt.
+    pub prompt: usize,
+    /// Tokens to decode after it.
+    pub tokens: usize,
+    /// Runs to take the median of.
+    pub runs: usize,
+}
 
 /// A model and its measurements so far.
 struct Bench {

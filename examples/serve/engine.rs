@@ -22,7 +22,7 @@ use tabloom::{
     weights::FolderSource,
 };
 
-use crate::Arguments;
+use crate::arguments::Arguments;
 
 /// A handle to the thread; the thread ends when all handles are dropped.
 pub struct Engine {

@@ -15,7 +15,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{failure::Failure, routes::App};
+use crate::{app::App, failure::Failure};
 
 /// Refuses requests without the API key, if one is set; `/health` is public.
 pub async fn key(

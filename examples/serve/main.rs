@@ -10,53 +10,25 @@
 //! Ctrl-C stops it at once.
 
 mod answers;
+mod app;
+mod arguments;
 mod engine;
 mod failure;
 mod guard;
 mod routes;
 
-use std::{io::Write, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{io::Write, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
-use axum::http::HeaderValue;
 use clap::Parser;
 use tokio::{net::TcpListener, select, time::sleep};
 
+use app::App;
+use arguments::Arguments;
 use engine::Engine;
-use routes::App;
 
 /// How long requests may continue after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// Serves one model over HTTP with OpenAI's API.
-#[derive(Clone, Parser)]
-pub struct Arguments {
-    /// A folder in Hugging Face's layout, or a GGUF file.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/www/model"))]
-    pub model: PathBuf,
-    /// The model's name in requests; by default the name of its folder or file.
-    #[arg(long)]
-    pub name: Option<String>,
-    #[arg(long, value_parser = ["cpu", "gpu"], default_value = "gpu")]
-    pub device: String,
-    /// Context length in tokens; by default the model's.
-    #[arg(long)]
-    pub context: Option<usize>,
-    /// Size of the queue; further requests get status 429.
-    #[arg(long, default_value_t = 512)]
-    pub max_queue: usize,
-    #[arg(long, default_value = "127.0.0.1")]
-    pub host: IpAddr,
-    /// 0 chooses a free one.
-    #[arg(long, default_value_t = 8000)]
-    pub port: u16,
-    /// API key that requests must send (`Authorization: Bearer KEY`).
-    #[arg(long)]
-    pub api_key: Option<String>,
-    /// Origin whose pages may send requests, or `*` for any.
-    #[arg(long)]
-    pub cors: Option<HeaderValue>,
-}
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();

@@ -16,15 +16,15 @@ use serde_json::Value;
 use tabloom::{
     Error,
     api::{
-        ChatCompletionRequest, CompletionRequest, DetokenizeRequest, EmbeddingRequest, Model,
-        ModelList, TokenizeRequest,
+        ChatCompletionRequest, CompletionRequest, DetokenizeRequest, EmbeddingRequest, ModelList,
+        TokenizeRequest,
     },
 };
 
 use crate::{
-    Arguments,
     answers::{json, streamed, whole},
-    engine::{Engine, now},
+    app::App,
+    engine::now,
     failure::Failure,
     guard,
 };
@@ -34,42 +34,8 @@ const LONGEST: usize = 64 << 20;
 /// Bytes to read of a larger body before the response.
 const MOST_READ: usize = 1 << 30;
 
-/// State shared by the handlers.
-pub struct App {
-    engine: Engine,
-    model: Model,
-    pub arguments: Arguments,
-}
-
 type Shared = State<Arc<App>>;
 type Answer = Result<Response, Failure>;
-
-impl Arguments {
-    /// The model's name in requests.
-    pub fn name(&self) -> String {
-        let own = || self.model.file_name().map(|name| name.to_string_lossy().into_owned());
-        self.name.clone().or_else(own).unwrap_or_else(|| "model".into())
-    }
-}
-
-impl App {
-    pub fn new(engine: Engine, arguments: Arguments) -> App {
-        App { engine, model: Model::new(arguments.name(), now()), arguments }
-    }
-
-    /// Refuses requests for another model; a request without a model name is accepted.
-    fn check_model(&self, name: Option<&str>) -> Result<(), Failure> {
-        let known = &self.model.id;
-        match name.filter(|name| name != known) {
-            None => Ok(()),
-            Some(name) => {
-                let message = format!("found model {name:?}, expected {known:?}");
-                let status = StatusCode::NOT_FOUND;
-                Err(Failure::new(status, "model_not_found", Some("model"), message))
-            }
-        }
-    }
-}
 
 pub fn router(app: Arc<App>) -> Router {
     Router::new()

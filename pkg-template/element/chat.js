@@ -29,7 +29,7 @@ import { View } from "./view/view.js";
  * @property {() => void} keep called when the conversation has changed
  * @property {() => void} [clear] begins another conversation; without it the one that is shown is emptied
  * @property {() => boolean} [startable] whether a button should load the model
- * @property {() => void} [useProcessor] the visitor has chosen the processor
+ * @property {() => void} [useProcessor] the visitor has chosen the CPU
  * @property {(state: TabloomChatState) => void} [onState]
  * @property {(detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void} [onMessage]
  * @property {(error: any) => void} [onError] called before it is shown

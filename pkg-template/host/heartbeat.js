@@ -10,7 +10,7 @@ const [INTERVAL, PATIENCE] = [1500, 10];
  *
  * Unanswered pings count, not time: a computer that slept has sent none.
  *
- * @param {import("./connection.js").Connection} connection
+ * @param {{call: (message: import("./messages.js").Request, answered: () => void) => void}} connection
  * @param {AbortController} life
  */
 export function keepPinging(connection, life) {

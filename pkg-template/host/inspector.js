@@ -3,21 +3,12 @@ import { Connection } from "./connection.js";
 import { Ladder } from "./ladder.js";
 
 /**
- * What a load of a model takes, in bytes.
- *
- * @typedef {object} Inspection
- * @property {number} weightBytes
- * @property {number} kvBytes of keys and values
- * @property {number} fileBytes of the weights' files
- */
-
-/**
  * A function that begins to load the model at an address and stops before its weights; it rejects with the
  * error of the load. Its worker is no other tab's, starts with the first call and ends with `signal`.
  *
  * @param {string | undefined} workerUrl
  * @param {AbortSignal} signal
- * @returns {(url: string, options: object) => Promise<Inspection>}
+ * @returns {(url: string, options: object) => Promise<import("./messages.js").Inspection>}
  */
 export function inspector(workerUrl, signal) {
   /** @type {Promise<Connection> | null} */

@@ -102,7 +102,7 @@ export interface Chunk {
 export type Value =
   | { version: string; protocol: number; host: string | null }
   | EngineInfo
-  | import("./inspector.js").Inspection
+  | Inspection
   | ChatCompletion
   | Completion
   | EmbeddingResponse
@@ -111,6 +111,15 @@ export type Value =
   | string
   | EngineMetrics
   | null;
+
+/** What a load of a model takes, in bytes. */
+export interface Inspection {
+  weightBytes: number;
+  /** Of keys and values. */
+  kvBytes: number;
+  /** Of the weights' files. */
+  fileBytes: number;
+}
 
 export type WireError = ConstructorParameters<typeof TabloomError>[0];
 

@@ -81,7 +81,7 @@ export interface LoadOptions extends NameOptions {
   speculation?: boolean | { maxDrafts?: number };
   /**
    * The drafter, beside prompt lookup (which finds what the conversation repeats): the one in the model's
-   * folder `draft` or among its weights, if any (`true`, default); another folder with a drafting head or
+   * folder `draft` or among its weights, if any (`true`, default); another folder with a draft head or
    * smaller model, by address or name, which is stored as a model of its own; the first layers of the
    * model itself (`earlyExit` is their number); or none (`false`). If it does not fit, the model runs
    * without it, and `info.draft` says why.
@@ -198,7 +198,7 @@ export interface EngineInfo {
    */
   draft: { weightBytes: number } | { error: string } | null;
   /**
-   * How tokens are drawn where a request does not say: as the model's files say, else at temperature 0.8
+   * How tokens are sampled where a request does not say: as the model's files say, else at temperature 0.8
    * with top-k 40, top-p 0.95 and min-p 0.05. Temperature 0 is greedy, `topK` 0 keeps all tokens. Null
    * where the fallback answers everything.
    */

@@ -8,34 +8,41 @@
 export interface SpeculationMetrics {
   /** Rounds. */
   spec_decode_num_drafts: number;
+  /** Draft tokens. */
   spec_decode_num_draft_tokens: number;
+  /** Draft tokens that were accepted. */
   spec_decode_num_accepted_tokens: number;
-  /** By the draft token's position in its round: seven numbers. */
+  /** The same by the draft token's position in its round: seven numbers. */
   spec_decode_num_accepted_tokens_per_pos: number[];
 }
 
 /** Counters and gauges of an engine, most of them under vLLM's names. */
 export interface EngineMetrics extends SpeculationMetrics {
-  /** An estimate, from the times of steps without draft tokens; below zero where they cost time. */
+  /** An estimate of the time saved, from the times of steps without draft tokens; below zero where they cost time. */
   spec_decode_seconds_saved: number;
-  /** Requests that are being computed, and those that wait. */
+  /** Requests that are being computed. */
   num_requests_running: number;
+  /** Requests that wait. */
   num_requests_waiting: number;
-  /** The share of KV blocks in use, and of their slots that hold a token, from 0 to 1. */
+  /** Share of KV blocks in use, from 0 to 1. */
   kv_cache_usage_perc: number;
+  /** Share of their slots that hold a token, from 0 to 1. */
   kv_block_utilisation: number;
-  /** Tokens that were looked for in the prefix cache, and found. */
+  /** Tokens that were looked for in the prefix cache. */
   prefix_cache_queries: number;
+  /** Tokens that were found there. */
   prefix_cache_hits: number;
-  /** The share found over the last 1000 requests; null before the first. */
+  /** Share found over the last 1000 requests; null before the first. */
   prefix_cache_hit_rate: number | null;
-  /** The same for requests that were preempted and came back; not in the counts above. */
+  /** As `prefix_cache_queries`, for requests that were preempted and came back, which are not counted there. */
   preempted_queries: number;
+  /** As `prefix_cache_hits`, for the same requests. */
   preempted_hits: number;
   /** Tokens in both counts of found tokens that came from host memory (`prefixCache`). */
   restored_tokens: number;
   /** Share of that memory that holds something, from 0 to 1. */
   host_cache_usage_perc: number;
+  /** How often a request was preempted. */
   num_preemptions: number;
   /** Tokens of prompts that were computed or found. */
   prompt_tokens: number;
@@ -65,24 +72,27 @@ export interface EngineMetrics extends SpeculationMetrics {
   request_decode_time_seconds: Histogram;
   /** From admission to the last token. */
   request_inference_time_seconds: Histogram;
-  /** By the id of the tab. */
+  /** The counts of each tab, by its id. */
   tabs: Record<string, TabMetrics>;
   /** Bytes of the worker's WebAssembly memory, which never shrinks. */
   wasm_heap_bytes: number;
+  /** What the engine's worker has. */
   host: HostState;
 }
 
 /** The counts of one tab. */
 export interface TabMetrics extends SpeculationMetrics {
-  /** Requests that are being computed, and those that wait. */
+  /** Requests that are being computed. */
   running: number;
+  /** Requests that wait. */
   waiting: number;
   /** KV blocks of its requests; one that several share counts for each. */
   kv_blocks: number;
   /** Tokens of prompts that were computed or found in the prefix cache. */
   prompt_tokens: number;
-  /** Tokens that were looked for in the prefix cache, and found. */
+  /** Tokens that were looked for in the prefix cache. */
   prefix_cache_queries: number;
+  /** Tokens that were found there. */
   cached_tokens: number;
   /** Of the found tokens, after preemptions too, those that came from host memory. */
   restored_tokens: number;
@@ -96,8 +106,9 @@ export interface Histogram {
   bounds: number[];
   /** Values by bucket. */
   counts: number[];
-  /** Of all values. */
+  /** The sum of all values. */
   sum: number;
+  /** How many there are. */
   count: number;
 }
 
@@ -107,9 +118,10 @@ export interface HostState {
   name: string | null;
   /** The tabs that share cached prompts with the one that asks (`you`), and the addresses of their models. */
   tabs: { id: number; visible: boolean; model: string | null; you: boolean }[];
-  /** Their models, and those that no tab uses: weights, keys and values in bytes. */
+  /** The tabs' models, and those that no tab uses: weights, keys and values in bytes. */
   models: { url: string; bytes: number; tabs: number; requests: number }[];
   /** Memory for weights, keys and values of all models. */
   budget_bytes: number;
+  /** How much of it is used. */
   used_bytes: number;
 }

@@ -38,10 +38,10 @@ pub struct StepBuffers {
     pub groups: wgpu::Buffer, // see kernels::group
     pub chosen: wgpu::Buffer, // [rows·active][hidden]
     pub block: wgpu::Buffer,  // [rows][hidden], where blocks end with a norm
-    pub embedded: wgpu::Buffer, // [rows][hidden], of a drafting head
+    pub embedded: wgpu::Buffer, // [rows][hidden], of a draft head
     pub features: wgpu::Buffer, // [rows][features]: the same buffer for a target and its head
-    pub joined: wgpu::Buffer, // [rows][joined], of a drafting head
-    pub states: wgpu::Buffer, // [seqs][hidden], of a drafting head
+    pub joined: wgpu::Buffer, // [rows][joined], of a draft head
+    pub states: wgpu::Buffer, // [seqs][hidden], of a draft head
     pub ordered: wgpu::Buffer, // [rows][columns], where a matrix has an order of its own
     pub last: wgpu::Buffer,   // [logit rows][hidden]
     pub logits: wgpu::Buffer, // [logit rows][vocab]

@@ -147,7 +147,7 @@ fn gptq_of(fields: &Fields) -> Result<Quantization> {
     };
     let (symmetric, ordered) = (fields.flag("sym")?, fields.flag("desc_act")?);
     expect_gptq_bits(fields, fields, symmetric, ordered)?;
-    // Rules for modules by name; of those that are not quantised, the tensors tell.
+    // Rules for modules by name; of those that are not quantised, the tensors show.
     let rules = fields.object("dynamic")?;
     for (rules, name) in rules.iter().flat_map(|rules| rules.names().map(move |name| (rules, name)))
     {

@@ -261,7 +261,7 @@ mod tests {
     fn each_limit_forbids_its_tokens() {
         let bad = |words: &[&[u32]]| words.iter().map(|word| word.to_vec()).collect::<Vec<_>>();
         let none = bad(&[]);
-        // (vocabulary, allowed, bad words, min_tokens, end tokens, output, drawn, tokens)
+        // (vocabulary, allowed, bad words, min_tokens, end tokens, output, sampled, tokens)
         #[allow(clippy::type_complexity)]
         let table: [(
             u32,

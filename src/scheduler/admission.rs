@@ -180,7 +180,7 @@ impl Scheduler {
 
     /// Makes room for a tab with nothing running: preempts the last request of the busiest tab, if that
     /// tab runs several and the waiting request ranks higher. If it waits for a slot, one whose time slice
-    /// is over gives way to it; without blocks to spare much would be computed again.
+    /// is over is preempted; without blocks to spare much would be computed again.
     fn preempt_for(&mut self, tab: TabId, needs_slot: bool) {
         if self.running_of(tab) > 0
             || !self.draining.is_empty()
@@ -206,7 +206,7 @@ impl Scheduler {
         self.running.iter().filter(|seq| seq.tab == tab).count()
     }
 
-    /// A running request that had its time slice and is to give way to a waiting one of `tab`.
+    /// A running request that had its time slice and is to be preempted for a waiting one of `tab`.
     fn slice_over(&self, tab: TabId) -> Option<usize> {
         let over = |at: &usize| {
             let seq = &self.running[*at];

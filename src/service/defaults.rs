@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::text::GenerationDefaults;
 
-/// How tokens are drawn where a request does not say.
+/// How tokens are sampled where a request does not say.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SamplingDefaults {

@@ -58,7 +58,7 @@ pub fn engine_request(
         check_ids(param, ids, vocab)?;
     }
     let defaults = chat.defaults();
-    // Files may name tokens that the model has no embedding for, and so never draws.
+    // Files may name tokens that the model has no embedding for, and so never samples.
     let mut end_tokens = defaults.eos_ids.clone();
     end_tokens.retain(|id| (*id as usize) < vocab);
     let Prompt { mut ids, mut reading, form } = prompt;

@@ -110,7 +110,7 @@ impl Costs {
         }
         let batch = self.batches.get_mut(step.decoding.checked_sub(1)?)?;
         // The first two steps without drafts wait for the host, as those with drafts do. Those with drafts
-        // tell nothing before there is something to compare with: the very first steps of a device are slow.
+        // show nothing before there is something to compare with: the very first steps of a device are slow.
         let is_settled = match step.source {
             Source::None => plain > 2,
             Source::Lookup | Source::Device => usual.is_some(),

@@ -12,7 +12,7 @@ impl Mean {
     /// Weight of the newest value: 1 in this many.
     const MOST: f64 = 128.0;
 
-    /// Adds a value that counts as at most twice the average: a page that slept in a step tells nothing about
+    /// Adds a value that counts as at most twice the average: a page that slept in a step shows nothing about
     /// steps, and if they really became slower, a few of them are believed.
     pub fn add_capped(&mut self, value: f64) {
         self.add(self.get().map_or(value, |mean| value.min(2.0 * mean)));

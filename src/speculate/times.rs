@@ -26,7 +26,7 @@ impl Times {
     /// Measured steps to rely on.
     const SOME: usize = 16;
     /// Measured times count as at most this multiple of what was expected: a page that slept between two
-    /// steps tells nothing about them, and a device that became slower is believed in a few steps.
+    /// steps shows nothing about them, and a device that became slower is believed in a few steps.
     const ODD: f64 = 2.0;
 
     /// Whether enough steps with drafts were measured to rely on these times.
@@ -39,7 +39,7 @@ impl Times {
         let expected = self.curve(plain).map(|curve| curve.seconds(drafts));
         let Some(entry) = self.entries.get_mut(drafts) else { return };
         self.count += usize::from(drafts > 0);
-        // A single value tells as much as what was expected before it.
+        // A single value counts as much as what was expected before it.
         if let (Some(expected), None) = (expected, entry.seconds.get()) {
             entry.seconds.add(expected);
         }

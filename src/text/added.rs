@@ -81,7 +81,7 @@ impl Splitter {
     }
 
     /// Splits the text at added tokens and normalises the pieces between; the pieces of tokens carry
-    /// their ids. `may_stand` tells of a place in the text and an id whether the token may stand there;
+    /// their ids. `may_stand` says of a place in the text and an id whether the token may stand there;
     /// ordinary tokens may everywhere.
     pub fn split(
         &self,

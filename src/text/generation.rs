@@ -30,7 +30,7 @@ pub struct GenerationDefaults {
     pub repetition_penalty: f32,
 }
 
-/// Defaults of models whose files say nothing of sampling: those of llama.cpp. Drawn from the whole
+/// Defaults of models whose files say nothing of sampling: those of llama.cpp. Sampled from the whole
 /// vocabulary at temperature 1, answers of small models are mostly noise.
 const SILENT: GenerationDefaults = GenerationDefaults {
     eos_ids: Vec::new(),
@@ -77,7 +77,7 @@ const GGUF_KEYS: [(&str, &str); 5] = [
 ];
 
 impl Fields {
-    /// Whether the file says how tokens are drawn. Its other fields then have transformers' defaults.
+    /// Whether the file says how tokens are sampled. Its other fields then have transformers' defaults.
     fn speaks(&self) -> bool {
         let Fields { do_sample, temperature, top_k, top_p, min_p, .. } = self;
         let numbers = [temperature, top_p, min_p].into_iter().any(Option::is_some);

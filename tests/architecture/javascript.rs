@@ -1,14 +1,19 @@
-//! The package's modules depend one way, and the demo page knows only what the package exports.
+//! JavaScript modules depend one way, and the demo page knows only what the package exports.
 //!
-//! Imports in comments are of types. They have no effect at run time and may point anywhere.
+//! Imports in comments and in `.d.ts` files are of types. They have no effect at run time and may point
+//! anywhere, if that makes no cycle.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
 };
 
 use regex::Regex;
+
+use crate::cycles::{Graph, cycles};
 
 /// Each folder, or module outside of folders, and what it may import besides itself and the leaves.
 /// A module and the folder of its name are one.
@@ -40,24 +45,44 @@ const IMPORTS: [(&str, &[&str]); 11] = [
 /// What every module may import.
 const LEAVES: [&str; 6] = ["abort", "error", "json", "locks", "types", "version"];
 
+/// The beginnings of paths to modules whose types may be named in a cycle.
+const TYPES_IN_CYCLES: [&str; 4] =
+    ["pkg-template/element", "pkg-template/index.js", "pkg-template/models/", "www/texts"];
+
 /// Paths from the root of the repository to sources.
 type Sources = BTreeMap<String, String>;
 
 /// What is wrong with the imports of `sources`; `exports` are the package's entries.
 fn violations(sources: &Sources, exports: &BTreeSet<String>) -> Vec<String> {
-    let graph: BTreeMap<&str, Vec<String>> =
-        sources.iter().map(|(path, source)| (path.as_str(), imports(path, source))).collect();
     let mut found = Vec::new();
-    for (path, targets) in &graph {
-        for target in targets.iter().filter(|target| !is_allowed(path, target, exports)) {
-            found.push(format!("{path} must not import {target}"));
+    let mut graph = Graph::new();
+    for (path, source) in sources {
+        let code = imports(path, &code(path, source));
+        let forbidden = code.iter().filter(|target| !is_allowed(path, target, exports));
+        found.extend(forbidden.map(|target| format!("{path} must not import {target}")));
+        let edges = graph.entry(path.clone()).or_default();
+        for target in imports(path, source) {
+            let what = if code.contains(&target) { "code" } else { "types" };
+            let counts = what == "code" || !TYPES_IN_CYCLES.iter().any(|it| target.starts_with(it));
+            if let Some(file) = file(sources, &target).filter(|_| counts) {
+                edges.insert(file, BTreeSet::from([what.to_owned()]));
+            }
         }
     }
-    found.extend(graph.keys().filter_map(|path| circle(&graph, &mut vec![path])));
+    found.extend(cycles(&graph));
     found
 }
 
+/// The source that an import stands for; `a.js` may be declared in `a.d.ts`.
+fn file(sources: &Sources, target: &str) -> Option<String> {
+    let declared = target.replace(".js", ".d.ts");
+    [target, &declared].into_iter().find(|path| sources.contains_key(*path)).map(str::to_owned)
+}
+
 fn is_allowed(path: &str, target: &str, exports: &BTreeSet<String>) -> bool {
+    if path.starts_with("xtask/") {
+        return true;
+    }
     if let Some(file) = target.strip_prefix("www/tabloom/") {
         return path.starts_with("www/") && exports.iter().any(|entry| has(entry, file));
     }
@@ -89,13 +114,19 @@ fn folder(module: &str) -> &str {
     module.rsplit_once('/').map_or(module, |(folder, _)| folder)
 }
 
-/// What a module imports, in whatever way, as paths from the root of the repository.
-fn imports(path: &str, source: &str) -> Vec<String> {
+/// What of a module has effects at run time.
+fn code<'a>(path: &str, source: &'a str) -> Cow<'a, str> {
+    if path.ends_with(".d.ts") {
+        return "".into();
+    }
     let comments = Regex::new(r"(?m)(^|[\s(])(//.*$|/\*(?s:.*?)\*/)").unwrap();
+    comments.replace_all(source, " ")
+}
+
+/// What a source imports, in whatever way, as paths from the root of the repository.
+fn imports(path: &str, source: &str) -> Vec<String> {
     let import = Regex::new(r#"\b(?:from|import)\s*\(?\s*["']([^"']+)["']"#).unwrap();
-    let code = comments.replace_all(source, " ");
-    let relative = |found: regex::Captures| join(path, &found[1]);
-    import.captures_iter(&code).map(relative).collect()
+    import.captures_iter(source).map(|found| join(path, &found[1])).collect()
 }
 
 /// `specifier` as seen from the module at `path`; of another package it stays as it is.
@@ -115,32 +146,12 @@ fn join(path: &str, specifier: &str) -> String {
     parts.join("/")
 }
 
-/// A circle through the first module of `way`, told once: where that is the first in the alphabet.
-fn circle<'a>(graph: &BTreeMap<&'a str, Vec<String>>, way: &mut Vec<&'a str>) -> Option<String> {
-    let last = way[way.len() - 1];
-    for target in &graph[last] {
-        let Some((target, _)) = graph.get_key_value(target.as_str()) else { continue };
-        if *target == way[0] {
-            return Some(format!("a circle: {}", way.join(", ")));
-        }
-        if *target > way[0] && !way.contains(target) {
-            way.push(target);
-            let found = circle(graph, way);
-            if found.is_some() {
-                return found;
-            }
-            way.pop();
-        }
-    }
-    None
-}
-
 fn read(root: &Path, folder: &Path, sources: &mut Sources) {
     for entry in fs::read_dir(folder).unwrap() {
         let path: PathBuf = entry.unwrap().path();
         if path.is_dir() {
             read(root, &path, sources);
-        } else if path.extension().is_some_and(|ending| ending == "js") {
+        } else if ["js", "mjs", "ts"].map(OsStr::new).map(Some).contains(&path.extension()) {
             let names = path.strip_prefix(root).unwrap().iter();
             let names: Vec<&str> = names.map(|name| name.to_str().unwrap()).collect();
             sources.insert(names.join("/"), fs::read_to_string(&path).unwrap());
@@ -152,7 +163,7 @@ fn read(root: &Path, folder: &Path, sources: &mut Sources) {
 fn modules_depend_one_way() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut sources = Sources::new();
-    for folder in ["pkg-template", "www"] {
+    for folder in ["pkg-template", "www", "xtask/js"] {
         read(root, &root.join(folder), &mut sources);
     }
     let manifest = fs::read(root.join("pkg-template/package.json")).unwrap();
@@ -206,13 +217,18 @@ fn a_forbidden_import_is_found_however_it_is_written() {
 }
 
 #[test]
-fn circles_are_found_once() {
+fn cycles_are_found_once() {
     let module = |name: &str, target: &str| {
         (format!("www/{name}.js"), format!("const later = () => import(\"./{target}.js\");"))
     };
-    let straight = [module("a", "b"), module("b", "c"), module("c", "d")];
+    let types = |name: &str, target: &str| {
+        (format!("www/{name}"), format!("/** @import {{ A }} from \"./{target}\" */"))
+    };
+    let straight = [module("a", "b"), module("b", "c"), types("c.js", "d.js")];
     let round = [module("a", "b"), module("b", "c"), module("c", "b")];
+    let by_types = [module("a", "b"), types("b.js", "c.js"), types("c.d.ts", "b.js")];
     let check = |modules: [(String, String); 3]| violations(&modules.into(), &BTreeSet::new());
     assert_eq!(check(straight), [""; 0]);
-    assert_eq!(check(round), ["a circle: www/b.js, www/c.js"]);
+    assert_eq!(check(round), ["www/b.js -> www/c.js (code) -> www/b.js (code)"]);
+    assert_eq!(check(by_types), ["www/b.js -> www/c.d.ts (types) -> www/b.js (types)"]);
 }

@@ -1,10 +1,10 @@
-//! Which file of a crate names what of which other, as the crate's source tells.
+//! Which file of a crate names what of which other, by the crate's source.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use crate::circles::Graph;
+use crate::cycles::Graph;
 
 /// A crate's modules as its files declare them, tests left out.
 struct Crate<'a> {
@@ -31,7 +31,7 @@ enum Thing {
 }
 
 /// Who names what of whom in the crate whose root is the file `root`; `sources` by path. A module
-/// does not name what it only hands on (`pub use`), and who takes it there names its own file.
+/// does not name what it only re-exports (`pub use`), and who takes it there names its own file.
 pub fn read(root: &str, sources: &BTreeMap<String, String>) -> Graph {
     let mut read = Crate { sources, modules: Vec::new() };
     read.file(root.to_owned(), 0);
@@ -53,8 +53,8 @@ impl Crate<'_> {
     fn file(&mut self, file: String, parent: usize) -> usize {
         let tokens = self.sources[&file].parse().unwrap_or_else(|error| panic!("{file}: {error}"));
         let (folder, name) = file.rsplit_once('/').unwrap();
-        let is_face = ["lib.rs", "main.rs", "mod.rs"].contains(&name);
-        let folder = if is_face { folder } else { file.trim_end_matches(".rs") }.to_owned();
+        let is_root = ["lib.rs", "main.rs", "mod.rs"].contains(&name);
+        let folder = if is_root { folder } else { file.trim_end_matches(".rs") }.to_owned();
         self.module(Module { file, folder, parent, ..Module::default() }, tokens)
     }
 
@@ -249,18 +249,18 @@ fn path(tokens: &[TokenTree], mut i: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::read;
-    use crate::circles::circles;
+    use crate::cycles::cycles;
 
-    /// The circles in a crate of these files, with a root that declares modules `a`, `b` and `c`.
-    fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
+    /// The cycles in a crate of these files, with a root that declares modules `a`, `b` and `c`.
+    fn cycles_of(files: &[(&str, &str)]) -> Vec<String> {
         let root = ("src/lib.rs", "mod a;\nmod b;\nmod c;");
         let files = files.iter().chain([&root]);
         let files = files.map(|(path, source)| (path.to_string(), source.to_string()));
-        circles(&read("src/lib.rs", &files.collect()))
+        cycles(&read("src/lib.rs", &files.collect()))
     }
 
     #[test]
-    fn a_circle_is_found_however_it_is_written() {
+    fn a_cycle_is_found_however_it_is_written() {
         let b = ("src/b.rs", "pub const X: u8 = 0;\nfn f(_: crate::a::A) {}");
         for a in [
             "use crate::b::X;\npub struct A;",
@@ -276,54 +276,54 @@ mod tests {
             "pub struct A;\n#[cfg(not(test))]\nuse crate::b::X;",
         ] {
             let expected = "src/a.rs -> src/b.rs (X) -> src/a.rs (A)";
-            assert_eq!(circles_of(&[("src/a.rs", a), b]), [expected], "{a}");
+            assert_eq!(cycles_of(&[("src/a.rs", a), b]), [expected], "{a}");
         }
     }
 
     #[test]
-    fn what_a_module_hands_on_is_its_childs() {
+    fn what_a_module_re_exports_is_its_childs() {
         let a = ("src/a/one.rs", "use super::Second;\npub struct First;");
         let b = ("src/a/two.rs", "use crate::c::First;\npub struct Two;");
         let c = ("src/c.rs", "pub use crate::a::*;");
-        for face in [
+        for parent in [
             "mod one;\nmod two;\npub use one::First;\npub use two::Two as Second;",
             "mod one;\nmod two;\npub(crate) use self::{one::*, two::{Two as Second}};",
         ] {
             let expected = "src/a/one.rs -> src/a/two.rs (Two) -> src/a/one.rs (First)";
-            assert_eq!(circles_of(&[("src/a/mod.rs", face), a, b, c]), [expected], "{face}");
+            assert_eq!(cycles_of(&[("src/a/mod.rs", parent), a, b, c]), [expected], "{parent}");
         }
         let one_way = ("src/a/two.rs", "pub struct Two;");
-        let face = "mod one;\nmod two;\npub use one::First;\npub use two::Two as Second;";
-        assert_eq!(circles_of(&[("src/a/mod.rs", face), a, one_way, c]), [""; 0]);
+        let parent = "mod one;\nmod two;\npub use one::First;\npub use two::Two as Second;";
+        assert_eq!(cycles_of(&[("src/a/mod.rs", parent), a, one_way, c]), [""; 0]);
     }
 
     #[test]
     fn a_module_with_code_of_its_own_is_above_or_below_its_children() {
         let child = ("src/a/one.rs", "use super::LIMIT;\npub fn one() {}");
         let below = "mod one;\npub use one::one;\nconst LIMIT: u8 = 1;";
-        assert_eq!(circles_of(&[("src/a.rs", below), child]), [""; 0]);
+        assert_eq!(cycles_of(&[("src/a.rs", below), child]), [""; 0]);
         for both in
             ["use one::one;", "pub use one::one;\nfn f() { one() }", "fn f() { one::one() }"]
         {
             let both = format!("mod one;\n{both}\nconst LIMIT: u8 = 1;");
             let expected = "src/a.rs -> src/a/one.rs (one) -> src/a.rs (LIMIT)";
-            assert_eq!(circles_of(&[("src/a.rs", &both), child]), [expected], "{both}");
+            assert_eq!(cycles_of(&[("src/a.rs", &both), child]), [expected], "{both}");
         }
     }
 
     #[test]
-    fn longer_circles_are_found_once() {
+    fn longer_cycles_are_found_once() {
         let files = [
             ("src/a.rs", "use crate::b::B;\npub fn a() {}\npub fn more() {}"),
             ("src/b.rs", "use crate::c::C;\npub struct B;"),
             ("src/c.rs", "pub struct C;\nfn f() { crate::a::a(); crate::a::more() }"),
         ];
         let expected = "src/a.rs -> src/b.rs (B) -> src/c.rs (C) -> src/a.rs (a, more)";
-        assert_eq!(circles_of(&files), [expected]);
+        assert_eq!(cycles_of(&files), [expected]);
     }
 
     #[test]
-    fn names_that_are_of_no_other_file_make_no_circle() {
+    fn names_that_are_of_no_other_file_make_no_cycle() {
         let b = ("src/b.rs", "use crate::a::A;\npub struct B;\nimpl A { fn b(&self) -> B { B } }");
         for a in [
             "pub struct A; // crate::b::B",
@@ -334,7 +334,7 @@ mod tests {
             "use other::b::B;\npub struct A;\nfn f<'b>(b: &'b B) {}",
             "pub use crate::b::B;\npub struct A;",
         ] {
-            assert_eq!(circles_of(&[("src/a.rs", a), b]), [""; 0], "{a}");
+            assert_eq!(cycles_of(&[("src/a.rs", a), b]), [""; 0], "{a}");
         }
     }
 }

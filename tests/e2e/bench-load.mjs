@@ -1,16 +1,16 @@
 // Measures how the package loads made-up models in headless Chromium with a profile on disk, and
 // prints figures as JSON; `cargo xtask bench load` runs it.
 //
-// Stages are told apart by what a load leaves out. The tensors of `unused` go no further than the
+// Stages are separated by what a load leaves out. The tensors of `unused` go no further than the
 // digests and the store: without these two, reading them is the network alone. What comes before the
-// weights, a worker's start and a model's small files among it, is told apart from the rates. Loads that
+// weights, a worker's start and a model's small files among it, is given apart from the rates. Loads that
 // are compared with the store alone take turns with it, and nobody looks at their heaps meanwhile.
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { launchOnDisk, url } from "./browser.mjs";
 
-/** Bytes of a MB, in which rates are told, and of a MiB, in which memory is. */
+/** Bytes of a MB, in which rates are given, and of a MiB, in which memory is. */
 const [MB, MIB] = [1e6, 2 ** 20];
 /** Bytes that are read from the store before any of them are handed out. */
 const CHUNK = 32 * MIB;
@@ -222,7 +222,7 @@ async function forget(folder) {
 }
 
 /**
- * Adds up the JavaScript heaps of all pages and workers again and again; `stop` tells the most, and
+ * Adds up the JavaScript heaps of all pages and workers again and again; `stop` gives the most, and
  * what is left when garbage has been collected.
  */
 function watch(collects) {

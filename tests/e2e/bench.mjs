@@ -137,7 +137,7 @@ async function open(context) {
   return page;
 }
 
-/** Runs in the page: loads the model and tells how long that took, in milliseconds. */
+/** Runs in the page: loads the model and gives how long that took, in milliseconds. */
 async function load() {
   const start = performance.now();
   const { Engine } = await import("/tabloom/index.js");

@@ -9,11 +9,11 @@ import { BEYOND_FIREFOX, FIREFOX, downloads, launchFirefox } from "./firefox.mjs
 /** The served demo page; `cargo xtask test --only e2e` sets it. */
 export const url = required("TABLOOM_URL");
 
-/** What the software adapter calls itself; Firefox tells no names. */
+/** What the software adapter calls itself; Firefox gives no names. */
 export const ADAPTER = FIREFOX ? /an adapter without a name/ : /swiftshader/i;
 
 /**
- * `test`, or where the tests run in Firefox something that tells why this one does not.
+ * `test`, or where the tests run in Firefox something that says why this one does not.
  *
  * @param {keyof typeof BEYOND_FIREFOX} what
  * @returns {(name: string, run: () => Promise<void>) => void}

@@ -131,7 +131,7 @@ test("a leader's worker that comes back late ends itself", async () => {
 });
 
 describe("pages", () => {
-  test("tell whether they are seen", async () => {
+  test("report whether they are seen", async () => {
     const page = await open();
     await see(page, false);
     await until("visible", 1);
@@ -161,7 +161,7 @@ describe("pages", () => {
       await page.goto(`${server.url}elsewhere.html`);
       if (host === "shared") await until("left", 1);
       fates.chat = [{ count: 600 }];
-      // Whether a page from the cache "loads" is told to nobody.
+      // Whether a page from the cache "loads" is reported to nobody.
       await page.evaluate(() => void setTimeout(() => history.back()));
       await page.waitForFunction(() => !location.pathname.endsWith("elsewhere.html"));
       const [{ notRestoredReasons }] = await page.evaluate(() =>

@@ -13,7 +13,7 @@ const [FRANCE] = goldens;
 const QUESTION = FRANCE.messages[0].content;
 const STORY = "Tell me a story about a fox.";
 const VIEWS = ["chat", "playground", "engine", "bench", "settings"];
-/** Most of the page is the same on the processor, which compiles no pipelines. */
+/** Most of the page is the same on the CPU, which compiles no pipelines. */
 const address = `${url}?temperature=0&device=cpu`;
 
 let browser;

@@ -268,7 +268,7 @@ test("requests: what cannot be sent to the worker", async () => {
 });
 
 for (const missing of ["no-api", "no-adapter"]) {
-  test(`without WebGPU (${missing}) the processor gives the same answers`, async () => {
+  test(`without WebGPU (${missing}) the CPU gives the same answers`, async () => {
     const { failure, info, texts } = await page.evaluate(
       async ({ workerUrl, asked }) => {
         const failure = await globalThis.failure(Engine.load("model/", { workerUrl }));

@@ -1,7 +1,7 @@
 // Stands in for the WebAssembly module: a host that speaks the protocol without a model. Its answers
 // count up, and what happens to it while it answers is up to the test, which it asks for each call.
 
-/** Tells the test what happens; gives what is to happen next. */
+/** Reports to the test what happens; gives what is to happen next. */
 async function report(what) {
   const response = await fetch(new URL("/fate", import.meta.url), {
     method: "POST",

@@ -16,7 +16,7 @@ export const BEYOND_FIREFOX = {
   crash: "on Linux Firefox has no GPU process that could crash, and its driver loses no device",
   scheme: "its driver shows pages in no other colour scheme",
   manifest: "it installs no pages",
-  shifts: "it tells pages of no layout shifts",
+  shifts: "it reports no layout shifts to pages",
 };
 
 /**

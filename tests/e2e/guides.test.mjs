@@ -25,11 +25,11 @@ const documents = [...guides, ...within("docs/reference"), "README.md"];
 /** A page on which the names stand for something that blocks use and do not make: see `guides.d.ts`. */
 const PAGE = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>A guide's page</title><link rel="icon" href="icon.svg">
-<script type="importmap">{"imports": {"tabloom": "./processor.js", "tabloom/element": "./tabloom/element.js"}}</script>
+<script type="importmap">{"imports": {"tabloom": "./on-cpu.js", "tabloom/element": "./tabloom/element.js"}}</script>
 <input><output id="output"></output>`;
 
-/** The package, but where a block names no device it takes the processor, which compiles no pipelines. */
-const PROCESSOR = `
+/** The package, but where a block names no device it takes the CPU, which compiles no pipelines. */
+const ON_CPU = `
   import { Engine as Packaged } from "./tabloom/index.js";
   export * from "./tabloom/index.js";
   export class Engine extends Packaged {
@@ -72,7 +72,7 @@ before(async () => {
     ]);
   const registry = { "registry.js": REGISTRY };
   server = await serve({
-    "": { "guide.html": PAGE, "processor.js": PROCESSOR, ...Object.fromEntries(pages) },
+    "": { "guide.html": PAGE, "on-cpu.js": ON_CPU, ...Object.fromEntries(pages) },
     "tabloom/": registry,
     "tabloom/models/": registry,
   });

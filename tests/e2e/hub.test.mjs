@@ -267,7 +267,7 @@ test("weights that are not the repository's are refused", async () => {
 });
 
 test("a GGUF file is chosen by its name, or by its quantisation", async () => {
-  // These files have no tokenizer that could be used: what is asked for tells which was found.
+  // These files have no tokenizer that could be used: what is asked for shows which was found.
   for (const [name, options, file] of [
     ["hf:org/quants/m-Q4_K_M.gguf", {}, "quants/resolve/1+/m-Q4_K_M.gguf"],
     ["org/quants", { quantisation: "q4_k_m" }, "quants/resolve/1+/m-Q4_K_M.gguf"],

@@ -91,7 +91,7 @@ test("initial prompts, what is appended and what is measured add up", async () =
   });
   assert.ok(usages[0] > 0);
   assert.deepEqual([usages[1] - usages[0], usages[2] - usages[1]], measures.slice(0, 2));
-  assert.ok(measures[2] > 10, "the schema is told to the model unless that is omitted");
+  assert.ok(measures[2] > 10, "the schema is given to the model unless that is omitted");
   assert.equal(answers[0], answers[1]);
 });
 
@@ -303,7 +303,7 @@ test("input that the API has no place for fails with its errors", async () => {
   );
 });
 
-test("what is available is told, and how far the download is", async () => {
+test("what is available is reported, and how far the download is", async () => {
   const found = await page.evaluate(async () => {
     const text = [{ type: "text", languages: ["en", "ja"] }];
     const steps = [];

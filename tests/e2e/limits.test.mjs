@@ -42,7 +42,7 @@ test("the page's thread is never blocked, neither by loading nor by an answer", 
     assert.ok(busy.length > 100, `only ${busy.length} tasks were seen`);
     assert.ok(longest(busy) < LONG_TASK, `a task of ${longest(busy) / 1000} ms`);
 
-    // The measure would see a page that blocks, also one that gets a small part of a processor.
+    // The measure would see a page that blocks, also one that gets a small part of a CPU.
     const spin = () => {
       const end = performance.now() + 3000;
       while (performance.now() < end);

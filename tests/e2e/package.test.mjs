@@ -68,8 +68,8 @@ test("a greedy answer is the reference's, token for token", async () => {
     assert.deepEqual(usage, { prompt_tokens, completion_tokens, total_tokens });
     const { cached_tokens } = prompt_tokens_details;
     assert.ok(cached_tokens >= 0 && cached_tokens < prompt_tokens, `${cached_tokens} cached`);
-    const { accepted_prediction_tokens: guessed } = completion_tokens_details;
-    assert.ok(guessed >= 0 && guessed < completion_tokens, `${guessed} guessed`);
+    const { accepted_prediction_tokens: accepted } = completion_tokens_details;
+    assert.ok(accepted >= 0 && accepted < completion_tokens, `${accepted} accepted`);
   }
 });
 
@@ -227,7 +227,7 @@ test("loading can be aborted, and begun anew", async () => {
   assert.equal(result.text, goldens[0].answer);
 });
 
-test("a closed engine tells those who wait and those who come", async () => {
+test("a closed engine rejects what waits and what comes", async () => {
   const failures = await page.evaluate(async (messages) => {
     const params = { messages, temperature: 0 };
     const waiting = engine.chat.completions.create(params);

@@ -137,7 +137,7 @@ describe("with an engine of made-up metrics", () => {
     );
   }
 
-  /** Tells the panel whether its place is shown. */
+  /** Reports to the panel whether its place is shown. */
   const open = (shown) => page.evaluate((shown) => void (panel.open = shown), shown);
 
   /** Lets half a second pass, in which the panel reads the metrics once. */

@@ -41,7 +41,7 @@ after(() => session?.close());
 
 const GIB = 2 ** 30;
 
-test("it tells of GPU, memory, workers and storage, and loads nothing for that", async () => {
+test("it reports GPU, memory, workers and storage, and loads nothing for that", async () => {
   const probe = await page.evaluate(() => Engine.probe());
   const { gpu, memory, workers, storage } = probe;
   assert.equal(probe.secure, true);
@@ -75,7 +75,7 @@ test("it tells of GPU, memory, workers and storage, and loads nothing for that",
   assert.deepEqual(loaded, []);
 });
 
-test("it tells which models fit, and which are kept", async () => {
+test("it reports which models fit, and which are kept", async () => {
   const probe = (options) => page.evaluate((options) => Engine.probe(options), options);
   const { memory, storage, models } = await probe({
     models: [

@@ -1,10 +1,10 @@
-// Guessing ahead as a page uses it: what is told of guesses, and that answers are the same without.
+// Speculative decoding as a page uses it: what is counted of draft tokens, and that answers are the same without.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { goldens, openPackage } from "./package.mjs";
 
 const [FRANCE] = goldens;
-/** The answer has been given before, so its tokens can be guessed. */
+/** The answer has been given before, so its tokens can be drafted. */
 const messages = [...FRANCE.messages, { role: "assistant", content: FRANCE.answer }, ...FRANCE.messages];
 
 let session;
@@ -33,41 +33,42 @@ async function stream([options, params]) {
   };
 }
 
-/** What came of guesses, of an engine or of a tab. */
-function guesses(metrics) {
+/** How many draft tokens an engine or a tab had, and their acceptance. */
+function drafts(metrics) {
   const names = ["num_drafts", "num_draft_tokens", "num_accepted_tokens", "num_accepted_tokens_per_pos"];
   return names.map((name) => metrics[`spec_decode_${name}`]);
 }
 
 const NONE = { accepted_prediction_tokens: 0, rejected_prediction_tokens: 0, reasoning_tokens: 0 };
 
-test("a request without guesses gets none, and the same answer", async () => {
+test("a request without draft tokens gets none, and the same answer", async () => {
   const off = await page.evaluate(stream, [{}, { messages, speculative_decoding: false }]);
   assert.deepEqual(off.drafted, []);
   assert.deepEqual(off.usage.completion_tokens_details, NONE);
-  assert.deepEqual(guesses(off.metrics), [0, 0, 0, Array(7).fill(0)]);
+  assert.deepEqual(drafts(off.metrics), [0, 0, 0, Array(7).fill(0)]);
 
-  // A new engine does not know what guesses cost, and tries them.
+  // A new engine does not know what draft tokens cost, and tries them.
   const on = await page.evaluate(stream, [{}, { messages }]);
   assert.equal(on.text, off.text);
   assert.equal(on.usage.completion_tokens, off.usage.completion_tokens);
-  const { accepted_prediction_tokens: right, rejected_prediction_tokens: wrong } = on.usage.completion_tokens_details;
-  assert.ok(right > 0 && right < on.usage.completion_tokens, `${right} guesses right`);
-  assert.ok(on.drafted.length > 0 && on.drafted.length <= right, `${on.drafted.length} chunks`);
+  const { accepted_prediction_tokens: accepted, rejected_prediction_tokens: rejected } =
+    on.usage.completion_tokens_details;
+  assert.ok(accepted > 0 && accepted < on.usage.completion_tokens, `${accepted} accepted`);
+  assert.ok(on.drafted.length > 0 && on.drafted.length <= accepted, `${on.drafted.length} chunks`);
   assert.ok(on.drafted.every((choice) => choice.drafted === true && choice.delta.content));
-  const [rounds, tokens, accepted, places] = guesses(on.metrics);
+  const [rounds, tokens, counted, places] = drafts(on.metrics);
   assert.ok(rounds > 0);
-  assert.deepEqual([tokens, accepted], [right + wrong, right]);
+  assert.deepEqual([tokens, counted], [accepted + rejected, accepted]);
   assert.equal(
     places.reduce((a, b) => a + b),
-    right,
+    accepted,
   );
   const [own] = Object.values(on.metrics.tabs);
-  assert.deepEqual(guesses(own), guesses(on.metrics));
+  assert.deepEqual(drafts(own), drafts(on.metrics));
   assert.ok(Number.isFinite(on.metrics.spec_decode_seconds_saved));
 });
 
-test("an engine guesses no further ahead than its page says", async () => {
+test("an engine drafts no further ahead than its page says", async () => {
   const expected = await page.evaluate(stream, [{}, { messages, speculative_decoding: false }]);
   for (const speculation of [false, { maxDrafts: 0 }]) {
     const { text, drafted, metrics } = await page.evaluate(stream, [{ speculation }, { messages }]);
@@ -77,12 +78,12 @@ test("an engine guesses no further ahead than its page says", async () => {
   }
   const few = await page.evaluate(stream, [{ speculation: { maxDrafts: 2 } }, { messages }]);
   assert.equal(few.text, expected.text);
-  const [rounds, tokens, , places] = guesses(few.metrics);
-  assert.ok(rounds > 0 && tokens <= 2 * rounds, `${tokens} guesses in ${rounds} rounds`);
+  const [rounds, tokens, , places] = drafts(few.metrics);
+  assert.ok(rounds > 0 && tokens <= 2 * rounds, `${tokens} draft tokens in ${rounds} rounds`);
   assert.deepEqual(places.slice(2), Array(5).fill(0));
 });
 
-test("a page says what guesses, and answers are the same", async () => {
+test("a page says what drafts, and answers are the same", async () => {
   const load = async (draft) => {
     const options = { draft };
     const { text } = await page.evaluate(stream, [options, { messages }]);

@@ -190,7 +190,7 @@ const element = { loads: false, at: "element.html" };
 
 /**
  * `at`: the address; `loads`: whether the page's model is loaded first; `show`: brings the page to the
- * state; `fails`: whether something is not there, which the console tells too.
+ * state; `fails`: whether something is not there, which the console reports too.
  *
  * @typedef {{at?: string, loads?: boolean, show?: (page: Page) => Promise<unknown>, fails?: boolean, webgpu?: boolean}} State
  */

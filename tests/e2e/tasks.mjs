@@ -1,7 +1,7 @@
 // Measures the longest task of the main thread while the demo page and the element alone do what could hold
 // them up, in headless Chromium, at full speed and at a quarter of it; prints a table. A scripted host stands
 // in for the engine (fake-host.js), which answers at 100 tokens a second whatever the machine. Counted is
-// the time on the processor: what else the machine does meanwhile is none of the page's. With TABLOOM_URL and
+// the time on the CPU: what else the machine does meanwhile is none of the page's. With TABLOOM_URL and
 // TABLOOM_CHROMIUM set as for the tests, all of it or what is named, the best of some runs:
 //   node tests/e2e/tasks.mjs [--runs=3] [answer|list|search|open|element-answer|element-open]...
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { serve } from "./server.mjs";
 
 /** Milliseconds between two tokens. */
 const PAUSE = 10;
-/** Divisors of the processor's speed. */
+/** Divisors of the CPU's speed. */
 const SLOWER = [1, 4];
 const CONVERSATIONS = 500;
 const LONG = "A long conversation";

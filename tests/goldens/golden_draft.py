@@ -1,4 +1,4 @@
-"""Drafting heads at work: which tokens they draft, and how many of them the target accepts.
+"""Draft heads at work: which tokens they draft, and how many of them the target accepts.
 
 The layers of EAGLE-3 and of multi-token prediction are those of the speculators library, those of EAGLE and of MiMo
 are layers of transformers with less and more around them, the blocks of Medusa are those of its authors' package;

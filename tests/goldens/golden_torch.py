@@ -1,4 +1,4 @@
-"""Drafting heads as torch.save writes them, for a target of 8 layers, hidden 20, vocabulary 11.
+"""Draft heads as torch.save writes them, for a target of 8 layers, hidden 20, vocabulary 11.
 
     draft_torch/eagle3/            an EAGLE-3 head, pytorch_model.bin
     draft_torch/medusa/            two Medusa heads of two blocks, medusa_lm_head.pt

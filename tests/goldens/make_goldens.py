@@ -5,18 +5,18 @@
     .venv/bin/python tests/goldens/make_goldens.py [--out DIR]
 
 The versions in requirements.txt are the oracle. With them, a second run on the
-same kind of processor writes the same bytes; on another kind, `logits.bin` may
+same kind of CPU writes the same bytes; on another kind, `logits.bin` may
 differ in the last bits of a float.
 
     <model>/                a complete Hugging Face folder with tiny random weights
       golden.json           prompt, greedy continuation and how clear its choices are
       logits.bin            f32 little endian, [prompt tokens][vocabulary]
-    draft/                  drafting heads of each kind for some of them, and rounds of drafting
+    draft/                  draft heads of each kind for some of them, and rounds of drafting
     embeddings.json         pooled hidden states of prompts and texts
     tokenizer_<kind>/       a tokenizer with golden.json: texts and chats to ids
     formats/<model>/        the same in the formats of other quantisers
     gguf/                   GGUF files of models and tokenizers
-    draft_torch/            drafting heads in files of PyTorch
+    draft_torch/            draft heads in files of PyTorch
     added_tokens.json       texts to ids with added tokens of all flags beside normalisers
     chat_templates.json     chat templates with the text they must render
     jinja.json              snippets of Jinja with the text they must render

@@ -141,7 +141,7 @@ fn penalties_count_the_sampled_tokens_of_their_slot() {
                         0.5 * f32::from(counts[token]) + if counts[token] > 0 { 0.25 } else { 0.0 };
                 }
                 let sample = &result.samples[0];
-                assert_eq!(sample.token, argmax(&logits), "draw {i}");
+                assert_eq!(sample.token, argmax(&logits), "sample {i}");
                 check(sample.logprobs.as_ref().expect("asked for"), raw, sample.token, 0, 1e-4);
                 counts[sample.token as usize] += 1;
                 text.push(sample.token);

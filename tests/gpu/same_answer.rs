@@ -197,7 +197,7 @@ fn the_answer_is_the_same_in_every_setting(on: On, count: usize) {
     assert_eq!(alone, preempted, "after a preemption");
     assert!(metrics.num_preemptions > 0);
 
-    // The same, with room in the host for what gives way, and a second time.
+    // The same, with room in the host for what is evicted, and a second time.
     let options = Options { prefix_caching: true, ..whole };
     let small = block_on(built_in(on, Some(10 * block), 1 << 20, false));
     let (restored, metrics) = answers(small, options.clone(), &[requests, requests]);
@@ -213,7 +213,7 @@ fn the_answer_is_the_same_in_every_setting(on: On, count: usize) {
 }
 
 #[test]
-fn on_the_processor() {
+fn on_the_cpu() {
     the_answer_is_the_same_in_every_setting(On::Cpu, 8);
 }
 

@@ -104,7 +104,7 @@ fn a_conversation_rendered_by_hand_gets_the_same_answer_as_a_chat() {
         chat.choices[0].message.content.as_deref().unwrap_or_default()
     );
     assert_eq!(text.choices[0].finish_reason, Some(chat.choices[0].finish_reason));
-    let usage = text.usage.flatten().expect("always told");
+    let usage = text.usage.flatten().expect("always reported");
     assert_eq!(usage.prompt_tokens, chat.usage.prompt_tokens);
     assert_eq!(usage.completion_tokens, chat.usage.completion_tokens);
     assert_eq!((text.object, &*text.model), ("text_completion", "built-in"));
@@ -118,7 +118,7 @@ fn a_conversation_rendered_by_hand_gets_the_same_answer_as_a_chat() {
     assert_eq!(by_tokens.choices, text.choices);
     assert_eq!(by_tokens.model, "m");
     let default = whole(&mut service, &json!({ "prompt": prompt, "ignore_eos": true }));
-    assert_eq!(default.usage.flatten().expect("told").completion_tokens, 16);
+    assert_eq!(default.usage.flatten().expect("reported").completion_tokens, 16);
 }
 
 #[test]

@@ -36,7 +36,7 @@ const FORMATS: [&str; 27] = [
 ];
 
 /// One model for each way in which codes, scales and layouts reach the GPU. `gpu_repack` compares all
-/// repacking operations with the processor's, bit for bit.
+/// repacking operations with the CPU's, bit for bit.
 const ON_THE_GPU: [&str; 9] = [
     "awq_gemm_g128_f16",
     "bnb_nf4_nested_bf16",
@@ -58,7 +58,7 @@ fn check(device: Device, formats: &[&str]) {
 }
 
 #[test]
-fn models_agree_with_transformers_on_the_processor() {
+fn models_agree_with_transformers_on_the_cpu() {
     check(Device::Cpu, &FORMATS);
 }
 

@@ -35,7 +35,7 @@ const MODELS: [(&str, Option<&str>); 16] = [
     ("gpt2_f32", Some("gpt2_f32")),
     ("mixtral_bf16", Some("mixtral_bf16")),
 ];
-/// On the processor, the models before these differ only in metadata and tensor names.
+/// On the CPU, the models before these differ only in metadata and tensor names.
 const ON_GPU: usize = 8;
 
 fn path(file: &str) -> PathBuf {
@@ -61,7 +61,7 @@ fn check(device: Device, models: &[(&str, Option<&str>)]) {
 }
 
 #[test]
-fn models_agree_with_transformers_on_the_processor() {
+fn models_agree_with_transformers_on_the_cpu() {
     check(Device::Cpu, &MODELS);
 }
 

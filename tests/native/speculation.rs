@@ -712,7 +712,7 @@ fn heads_draft_as_their_references_do(device: Device) {
 }
 
 #[test]
-fn heads_draft_as_their_references_do_on_the_processor() {
+fn heads_draft_as_their_references_do_on_the_cpu() {
     heads_draft_as_their_references_do(Device::Cpu);
 }
 
@@ -722,7 +722,7 @@ fn heads_draft_as_their_references_do_on_the_gpu() {
 }
 
 #[test]
-fn on_the_processor() {
+fn on_the_cpu() {
     drafts_change_nothing_but_the_steps(Device::Cpu);
 }
 
@@ -732,7 +732,7 @@ fn on_the_gpu() {
 }
 
 #[test]
-fn rounds_one_ahead_on_the_processor() {
+fn rounds_one_ahead_on_the_cpu() {
     a_round_may_start_before_the_last_one_is_read(Device::Cpu);
 }
 
@@ -742,7 +742,7 @@ fn rounds_one_ahead_on_the_gpu() {
 }
 
 #[test]
-fn as_many_as_pay_on_the_processor() {
+fn as_many_as_pay_on_the_cpu() {
     drafts_that_pay_change_nothing(Device::Cpu);
 }
 

@@ -105,7 +105,7 @@ fn a_long_prefix_comes_back_from_host_memory_in_a_tenth_of_its_time_and_from_sto
     };
     let mut first = engine();
     let [computed, _, restored] = [1, 2, 1].map(|token| time_of(&mut first, token));
-    // Eleven blocks of it never had to give way.
+    // Eleven blocks of it were never evicted.
     let metrics = first.metrics();
     assert_eq!((metrics.prefix_cache_hits, metrics.restored_tokens), (7984, 7984 - 11 * 16));
 

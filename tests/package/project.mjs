@@ -18,7 +18,7 @@ export const tools = join(root, "node_modules");
 export async function install() {
   const folder = await mkdtemp(join(tmpdir(), "tabloom-package-"));
   const write = (file, text) => writeFile(join(folder, file), text);
-  /** Runs a program in the project; what it prints is told if it fails. */
+  /** Runs a program in the project; what it prints is shown if it fails. */
   const run = (program, args) => {
     try {
       return execFileSync(program, args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });

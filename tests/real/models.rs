@@ -96,7 +96,7 @@ fn it_answers_as_transformers_does(file: &str, device: Device) {
 }
 
 #[test]
-fn smollm2_on_the_processor() {
+fn smollm2_on_the_cpu() {
     it_answers_as_transformers_does("SmolLM2-135M-Instruct.Q4_1.gguf", Device::Cpu);
 }
 
@@ -106,7 +106,7 @@ fn smollm2_on_the_gpu() {
 }
 
 #[test]
-fn gemma3_on_the_processor() {
+fn gemma3_on_the_cpu() {
     it_answers_as_transformers_does("gemma-3-270m.Q4_K_M.gguf", Device::Cpu);
 }
 

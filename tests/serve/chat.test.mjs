@@ -24,7 +24,7 @@ test("it answers as the reference does, and begins anew at an empty line", () =>
   const { stdout, stderr, status } = type(lines);
   assert.equal(status, 0, stderr);
   assert.equal(stdout, asked.map(({ answer }) => `${answer}\n`).join(""));
-  assert.match(stderr, /on the processor/);
+  assert.match(stderr, /on the CPU/);
 });
 
 test("it remembers what was said", () => {

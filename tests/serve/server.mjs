@@ -1,4 +1,4 @@
-// Starts `examples/serve` with the built-in model on the processor.
+// Starts `examples/serve` with the built-in model on the CPU.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";

@@ -1,4 +1,4 @@
-//! The built-in model on the processor.
+//! The built-in model on the CPU.
 
 use std::ops::ControlFlow;
 

@@ -241,7 +241,7 @@ export default {
       ],
       [
         "Draft-Akzeptanz",
-        "Die nächsten Tokens werden geraten. Was das Modell akzeptiert, spart Schritte; der Rest wird verworfen, und Antworten bleiben gleich.",
+        "Die nächsten Tokens werden vorgeschlagen. Was das Modell akzeptiert, spart Schritte; der Rest wird verworfen, und Antworten bleiben gleich.",
       ],
     ],
     found: "{hits} von {queries} Prompt-Tokens",

@@ -151,7 +151,7 @@ export default {
       ],
       [
         "Draft acceptance",
-        "Next tokens are guessed. Those that the model accepts save steps; the others are discarded, and answers stay the same.",
+        "Next tokens are drafted. Those that the model accepts save steps; the others are discarded, and answers stay the same.",
       ],
     ],
     found: "{hits} of {queries} prompt tokens",

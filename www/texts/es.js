@@ -239,7 +239,7 @@ export default {
       ],
       [
         "Aceptación de propuestas",
-        "Se adivinan los tokens siguientes. Los que el modelo acepta ahorran pasos; los demás se descartan y las respuestas no cambian.",
+        "Se proponen los tokens siguientes. Los que el modelo acepta ahorran pasos; los demás se descartan y las respuestas no cambian.",
       ],
     ],
     found: "{hits} de {queries} tokens de prompt",

@@ -241,7 +241,7 @@ export default {
       ],
       [
         "Propositions acceptées",
-        "Les tokens suivants sont devinés. Ceux que le modèle accepte économisent des pas ; les autres sont écartés, et les réponses restent les mêmes.",
+        "Les tokens suivants sont proposés. Ceux que le modèle accepte économisent des pas ; les autres sont écartés, et les réponses restent les mêmes.",
       ],
     ],
     found: "{hits} tokens de prompt sur {queries}",

@@ -1,6 +1,6 @@
 // Compares a built package with what the repository keeps of it for review: its sizes, its declarations
-// and the element's reference. node kept.mjs PACKAGE SIZES [--accept], where SIZES is what `cargo xtask
-// package --json` prints; --accept writes the files anew.
+// and the reference of the element and of metrics. node kept.mjs PACKAGE SIZES [--accept], where SIZES is
+// what `cargo xtask package --json` prints; --accept writes the files anew.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
@@ -10,6 +10,7 @@ import { element } from "./manifest.mjs";
 const [folder, measured, accept] = process.argv.slice(2);
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const PAGE = "docs/reference/element.md";
+const METRICS = "docs/reference/metrics.md";
 const SIZES = "docs/sizes.json";
 /** Types that only constructors take which the package alone calls. */
 const INTERNAL = ["calls/calls.d.ts"];
@@ -100,6 +101,24 @@ function row({ name, fieldName = name, description }) {
   return `| \`${name}\`${other} | ${description.replaceAll("|", "\\|")} |`;
 }
 
+/**
+ * The page about metrics with its tables made anew, each of an interface and between two comments.
+ *
+ * @param {string} page
+ */
+function metrics(page) {
+  const types = kept("pkg-template/types/metrics.d.ts");
+  return page.replace(/(<!-- (\w+) of the types -->\n).*?(\n<!-- end -->)/gs, (_, begin, name, end) => {
+    const [, body = ""] = new RegExp(`interface ${name}\\b[^{]*{\n(.*?)\n}`, "s").exec(types) ?? [];
+    const rows = [...body.matchAll(/ {2}\/\*\* (.*?)\.? \*\/\n {2}(\w+): (.*);/g)].map(([, text, field, type]) => {
+      const meaning = text.replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
+      return `| \`${field}\` | \`${type.replaceAll("|", "\\|")}\` | ${meaning} |`;
+    });
+    if (rows.length !== body.split(";\n").length) throw new Error(`${name}: each field needs a comment of one line`);
+    return `${begin}\n| Field | Type | Meaning |\n|---|---|---|\n${rows.join("\n")}\n${end}`;
+  });
+}
+
 /** Says which files have another size than before. */
 function compareSizes() {
   const before = JSON.parse(kept(SIZES) || '{"parts":{},"files":{}}');
@@ -118,6 +137,7 @@ const files = [
   [SIZES, `${JSON.stringify(sizes(), null, 2)}\n`],
   ["docs/api/report.d.ts", declarations()],
   [PAGE, reference(kept(PAGE))],
+  [METRICS, metrics(kept(METRICS))],
 ];
 const changed = files.filter(([path, text]) => kept(path) !== text);
 compareSizes();

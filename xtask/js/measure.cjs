@@ -1,4 +1,4 @@
-// Tells, as JSON, what the code in a package's folder weighs, and which part of a page needs it.
+// Prints, as JSON, what the code in a package's folder weighs, and which part of a page needs it.
 const { readFileSync } = require("node:fs");
 const { join, relative } = require("node:path");
 const { brotliCompressSync, gzipSync } = require("node:zlib");

@@ -30,7 +30,7 @@ pub struct Options {
     #[arg(long)]
     json: bool,
     /// Compare with the rows that `--json` wrote to this file before.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "what")]
     against: Option<PathBuf>,
     /// MiB of the model that `load` makes up.
     #[arg(long, default_value_t = 1024)]

@@ -2,9 +2,8 @@
 
 use crate::server::Server;
 use crate::site;
-use crate::tools::{self, find_program};
+use crate::tools;
 use anyhow::Result;
-use std::process::{Command, Stdio};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -33,18 +32,8 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Opens the address in the visitor's browser; false where there is none to open.
 fn open(url: &str) -> bool {
-    let display = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let opener = if cfg!(any(target_os = "macos", windows)) {
-        Some(if cfg!(windows) { "explorer" } else { "open" })
-    } else {
-        (display("DISPLAY") || display("WAYLAND_DISPLAY")).then_some("xdg-open")
-    };
-    let Some(program) = opener.and_then(|name| find_program(&[name])) else { return false };
-    let quiet = Command::new(program)
-        .arg(url)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    quiet.is_ok()
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let has_display = cfg!(any(target_os = "macos", windows))
+        || ["DISPLAY", "WAYLAND_DISPLAY"].into_iter().any(is_set);
+    has_display && open::that_detached(url).is_ok()
 }

@@ -17,8 +17,8 @@ pub struct Options {
     /// Print the sizes as JSON.
     #[arg(long)]
     json: bool,
-    /// Write anew what the repository keeps of the package: its sizes, its declarations, and the tables
-    /// about the element.
+    /// Write anew what the repository keeps of the package: its sizes, its declarations, and tables of
+    /// the reference.
     #[arg(long)]
     accept: bool,
 }

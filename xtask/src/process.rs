@@ -232,7 +232,7 @@ fn kill_tree(child: &mut Child) {
     let _ = child.kill();
 }
 
-/// The process ids of `root` and, where /proc tells, of all that it started.
+/// The process ids of `root` and, where there is /proc, of all that it started.
 fn descendants(root: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = std::fs::read_dir("/proc")
         .into_iter()

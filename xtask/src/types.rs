@@ -4,20 +4,11 @@
 use crate::process::{Task, minutes};
 use crate::tools;
 use anyhow::Result;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The modules that import all others.
-const ENTRIES: [&str; 9] = [
-    "index.js",
-    "worker.js",
-    "element.js",
-    "element/parts.js",
-    "element/texts/de.js",
-    "element/texts/es.js",
-    "element/texts/fr.js",
-    "element/texts/ja.js",
-    "element/texts/zh.js",
-];
+/// The modules that import all others but the element's texts.
+const ENTRIES: [&str; 4] = ["index.js", "worker.js", "element.js", "element/parts.js"];
 
 const DECLARE: [&str; 14] = [
     // That of the repository is for all of its JavaScript.
@@ -43,7 +34,9 @@ const DECLARE: [&str; 14] = [
 pub fn declare(package: &Path) -> Result<()> {
     let compiler = tools::npm_packages(".").join("typescript/bin/tsc");
     let task = Task::new("tsc", tools::node()?, minutes(5));
-    task.arg(compiler).args(ENTRIES).args(DECLARE).dir(package).run()
+    let texts = fs::read_dir(package.join("element/texts"))?.map(|entry| Ok(entry?.path()));
+    let texts: Vec<PathBuf> = texts.collect::<Result<_>>()?;
+    task.arg(compiler).args(ENTRIES).args(texts).args(DECLARE).dir(package).run()
 }
 
 /// Makes `modules` as small as they can be.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// `--all-features` it would write files that browsers refuse.
 const OPTIMISE: [&str; 3] = ["-Os", "--strip-debug", "--strip-producers"];
 
-/// A module: its crate, its name in the package, and what else wasm-bindgen is told.
+/// A module: its crate, its name in the package, and further options of wasm-bindgen.
 type Module = (&'static str, &'static str, &'static [&'static str]);
 
 /// The engine, and what it loads once an answer is to be constrained. That one can be made anew

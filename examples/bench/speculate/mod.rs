@@ -49,7 +49,7 @@ pub async fn run(options: &Options) -> Result<()> {
     let prompts = prompts::prompts(&model.chat)?;
     let adapter = match &model.loaded.executor {
         AnyExecutor::Gpu(executor) => executor.gpu().adapter.name.clone(),
-        AnyExecutor::Cpu(_) => "the processor".into(),
+        AnyExecutor::Cpu(_) => "the CPU".into(),
     };
     for (name, kind) in DRAFTERS {
         eprintln!("{adapter}: steps, {name}");

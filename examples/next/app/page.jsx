@@ -4,7 +4,7 @@ import { useEffect, useState } from "react";
 import { Engine } from "tabloom";
 
 export default function Page() {
-  const [engine, setEngine] = useState(null);
+  const [engine, setEngine] = useState(/** @type {Engine | null} */ (null));
   const [answer, setAnswer] = useState("Loading…");
 
   // Effects run in the browser alone: on the server the module is imported, and nothing is loaded.
@@ -28,14 +28,16 @@ export default function Page() {
     };
   }, []);
 
+  /** @param {import("react").FormEvent<HTMLFormElement>} event */
   async function ask(event) {
     event.preventDefault();
-    const content = new FormData(event.currentTarget).get("question");
+    if (!engine) return;
+    const content = `${new FormData(event.currentTarget).get("question")}`;
     setAnswer("");
     try {
       const stream = await engine.chat.completions.create({ messages: [{ role: "user", content }], stream: true });
       for await (const { choices } of stream) setAnswer((answer) => answer + (choices[0]?.delta.content ?? ""));
-    } catch (error) {
+    } catch (/** @type {any} */ error) {
       setAnswer(error.message);
     }
   }

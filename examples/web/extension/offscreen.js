@@ -9,6 +9,7 @@ chrome.runtime.onMessage.addListener(({ to, question }, _, respond) => {
   return true; // It answers later.
 });
 
+/** @param {string} content */
 async function answer(content) {
   const engine = await loading;
   const { choices } = await engine.chat.completions.create({ messages: [{ role: "user", content }] });

@@ -20,7 +20,7 @@ form.onsubmit = async (event) => {
 
 for (;;) {
   const metrics = await engine.metrics();
-  host.textContent = HOSTS[engine.host];
+  host.textContent = HOSTS[engine.host ?? "private"];
   tabs.replaceChildren(
     ...metrics.host.tabs.map(({ id, you }) => {
       const { running = 0, kv_blocks = 0, generation_tokens = 0 } = metrics.tabs[id] ?? {};
@@ -30,8 +30,9 @@ for (;;) {
   await new Promise((resolve) => setTimeout(resolve, 500));
 }
 
+/** @param {(string | number)[]} cells */
 function row(cells) {
   const row = document.createElement("tr");
-  for (const cell of cells) row.insertCell().textContent = cell;
+  for (const cell of cells) row.insertCell().textContent = `${cell}`;
   return row;
 }

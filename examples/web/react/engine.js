@@ -13,7 +13,7 @@ export function useEngine(model) {
   useEffect(() => {
     const gone = new AbortController();
     const { signal } = gone;
-    const show = (state) => signal.aborted || setState(state);
+    const show = (/** @type {ReturnType<typeof useEngine>} */ state) => signal.aborted || setState(state);
     const loading = Engine.load(model, { signal, onProgress: (progress) => show({ progress }) });
     loading.then(
       (engine) => show({ engine }),

@@ -2,14 +2,20 @@ import { StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { useEngine } from "./engine.js";
 
+/** @typedef {{role: "user" | "assistant", content: string}} Message */
+
+/** @param {{model: string}} props */
 function Chat({ model }) {
   const { engine, progress, error } = useEngine(model);
-  const [messages, setMessages] = useState([]);
+  const [messages, setMessages] = useState(/** @type {Message[]} */ ([]));
   const [busy, setBusy] = useState(false);
 
+  /** @param {import("react").FormEvent<HTMLFormElement>} event */
   async function ask(event) {
     event.preventDefault();
-    const question = new FormData(event.currentTarget).get("question");
+    if (!engine) return;
+    const question = `${new FormData(event.currentTarget).get("question")}`;
+    /** @type {Message[]} */
     const asked = [...messages, { role: "user", content: question }];
     let content = "";
     const show = () => setMessages([...asked, { role: "assistant", content }]);
@@ -21,7 +27,7 @@ function Chat({ model }) {
         content += choices[0]?.delta.content ?? "";
         show();
       }
-    } catch (error) {
+    } catch (/** @type {any} */ error) {
       content = error.message;
       show();
     }
@@ -50,7 +56,7 @@ function Chat({ model }) {
   );
 }
 
-createRoot(document.getElementById("root")).render(
+createRoot(/** @type {HTMLElement} */ (document.getElementById("root"))).render(
   <StrictMode>
     <Chat model="../../model/" />
   </StrictMode>,

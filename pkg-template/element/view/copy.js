@@ -10,7 +10,7 @@ const SHOWN = 1_600;
  *
  * @param {HTMLElement} button
  * @param {string} text
- * @param {import("./view.js").View} view tells screen readers
+ * @param {import("./view.js").View} view announces to screen readers
  */
 export async function copy(button, text, view) {
   try {

@@ -89,7 +89,7 @@ export class View {
   #clear = iconButton("clear", "round pale", TEXTS.clear, BUBBLE);
   #send = iconButton("send", "round primary", TEXTS.send, ARROW_UP, "submit");
   #stop = iconButton("stop", "round primary stop", TEXTS.stop, SQUARE);
-  /** What was told last. */
+  /** What was announced last. */
   #told = "";
   #notice = html("p", { class: "notice", part: "notice", hidden: "" });
   #chat = html("div", { class: "chat", part: "chat" });

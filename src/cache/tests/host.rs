@@ -31,7 +31,7 @@ fn what_is_evicted_is_saved_and_restored_to_other_blocks() {
     let [saves, restores] = step(&mut cache);
     let restored = table.entries()[..2].iter().copied();
     assert!(restores.into_iter().eq([2, 1].into_iter().zip(restored)));
-    // Those of the second one that gave way.
+    // Those of the second one that were evicted.
     assert_eq!(saves.len(), 3);
     assert_eq!(table.len(), 3);
     assert_eq!(published(&cache, table.entries()), [true, true, false]);

@@ -180,7 +180,7 @@ impl DraftConfig {
         let windows = |kind: &Value| kind == "sliding_attention";
         // In a target's file they are those of its own layers.
         if family != DraftFamily::Mtp && fields.list("layer_types")?.iter().any(windows) {
-            let expected = "full attention: sliding windows are not supported in drafting layers";
+            let expected = "full attention: sliding windows are not supported in draft layers";
             return Err(fields.invalid("layer_types", expected));
         }
         let qwen3 = fields.text("model_type")?.is_some_and(|kind| kind.starts_with("qwen3"));
@@ -263,17 +263,13 @@ pub(super) fn has<'a>(mut names: impl Iterator<Item = &'a str>, module: &str) ->
 /// Refuses layers with experts, latent attention or windows.
 fn expect_dense(fields: &Fields) -> Result<()> {
     for experts in ["num_experts", "num_local_experts", "n_routed_experts"] {
-        let expected = "absent: drafting layers with experts are not supported";
+        let expected = "absent: draft layers with experts are not supported";
         fields.require(experts, &[json!(0)], expected)?;
     }
     for rank in ["kv_lora_rank", "q_lora_rank"] {
-        fields.require(
-            rank,
-            &[],
-            "absent: latent attention is not supported in drafting layers",
-        )?;
+        fields.require(rank, &[], "absent: latent attention is not supported in draft layers")?;
     }
-    let windows = "absent: drafting layers with sliding windows are not supported";
+    let windows = "absent: draft layers with sliding windows are not supported";
     fields.require("use_sliding_window", &[json!(false)], windows)?;
     fields.require("mlp_bias", &[json!(false)], "false: biases in the MLP are not supported")
 }

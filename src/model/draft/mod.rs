@@ -33,7 +33,7 @@ impl DraftConfig {
         let is_cut = ["draft_vocab_size", "truncated_vocab_size"];
         let unknown = |found: &str| Error::UnsupportedArchitecture {
             found: found.into(),
-            supported: format!("{FAMILIES}, as drafting heads"),
+            supported: format!("{FAMILIES}, as draft heads"),
         };
         match fields.text("speculators_model_type")? {
             Some("eagle3") => return eagle3::from_speculators(fields, target),

@@ -111,7 +111,7 @@ pub(super) fn settle<'a>(
         return Err(Error::WrongTensor {
             name: format!("{first}.mlp.experts"),
             found: "there".into(),
-            expected: "absent: drafting layers with experts are not supported".into(),
+            expected: "absent: draft layers with experts are not supported".into(),
         });
     }
     config.settle_layers(names);

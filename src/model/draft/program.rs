@@ -77,7 +77,7 @@ impl DraftProgram {
                 file: "config.json".into(),
                 field: "vocab_size".into(),
                 found: config.vocab.to_string(),
-                expected: format!("{}, the target's, of a drafting model", target.vocab),
+                expected: format!("{}, the target's, of a draft model", target.vocab),
             });
         }
         let pass = body(config, config.layers, None);
@@ -117,14 +117,14 @@ impl DraftProgram {
             [("hidden_size", draft.hidden), ("target_hidden_size", draft.feature_width)]
         {
             if !width.is_multiple_of(32) {
-                return refuse(field, width.to_string(), "a multiple of 32, for a drafting head");
+                return refuse(field, width.to_string(), "a multiple of 32, for a draft head");
             }
         }
         if let DraftFamily::Medusa { heads, blocks } = draft.family {
             return Ok(DraftProgram::medusa(target, heads, blocks));
         }
         if draft.output_gate {
-            let expected = "false, in drafting layers";
+            let expected = "false, in draft layers";
             return refuse("attn_output_gate", "true".into(), expected);
         }
         let config = layers(draft, target);

@@ -81,7 +81,7 @@ pub enum Arguments {
 /// How values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
-    /// Strings as they are, all else as JSON: the tool's schema tells which.
+    /// Strings as they are, all else as JSON: the tool's schema says which.
     Plain,
     /// With quotes around strings, as in Python or JSON, and this text between arguments.
     Literal(&'static str),

@@ -263,7 +263,7 @@ fn heads_that_do_not_fit_are_refused_before_any_weight_is_allocated() {
             "experts",
             |config| config["num_local_experts"] = json!(8),
             keep_tensors,
-            "num_local_experts is 8, expected absent: drafting layers with experts",
+            "num_local_experts is 8, expected absent: draft layers with experts",
         ),
         (
             "latent attention",

@@ -1,5 +1,5 @@
-// However many tabs load a model at once, its files are fetched once; each tab is told how far it
-// is, and one that gives up keeps nobody else from loading.
+// However many tabs load a model at once, its files are fetched once; progress is reported to each
+// tab, and one that gives up keeps nobody else from loading.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { modelFile } from "../server.mjs";

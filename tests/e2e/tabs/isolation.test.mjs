@@ -66,7 +66,7 @@ for (const rung of SHARING) {
       assert.ok((await cached(bob, "session")) >= 64);
     });
 
-    test("metrics do not tell a tab what others found", async () => {
+    test("metrics do not show a tab what others found", async () => {
       const [watcher, watched] = [await tabWith("tab"), await tabWith("tab")];
       await cached(watched, "watched");
       const view = async () => {

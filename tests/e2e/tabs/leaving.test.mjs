@@ -22,7 +22,7 @@ before(async () => (session = await open()));
 
 after(() => session?.close());
 
-/** Polls the metrics in `tab`, and notes when `gone` is gone as the browser tells everybody. */
+/** Polls the metrics in `tab`, and notes when `gone` is gone as the browser reports to everybody. */
 function watch(tab, gone) {
   return tab.page.evaluateHandle(async (name) => {
     const watch = { stop: poll(), gone: null };

@@ -33,7 +33,7 @@ const ask = (tab, topic) =>
 
 for (const device of /** @type {const} */ (["cpu", "gpu"])) {
   describe(`${device}:`, () => {
-    test("what gave way to another tab's conversation comes back from the worker's memory", async () => {
+    test("what was evicted for another tab's conversation comes back from the worker's memory", async () => {
       const session = await open({}, { device });
       try {
         for (const [prefixCache, comesBack] of [

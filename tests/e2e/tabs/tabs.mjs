@@ -66,7 +66,7 @@ const site = Object.fromEntries(readdirSync(folder).map((file) => [file, readFil
 /**
  * Starts a server with the files of `site/` and those of `folders`, and a browser.
  *
- * Engines that tests share run on the processor, which compiles no pipelines, unless the tests look at
+ * Engines that tests share run on the CPU, which compiles no pipelines, unless the tests look at
  * what is held of the GPU, or make it fail.
  *
  * @param {Parameters<typeof serve>[0]} [folders]
@@ -301,7 +301,7 @@ function folded(chunks) {
   }
   for (const { finish_reason } of choices) assert.notEqual(finish_reason, null, "an answer without end");
   const usages = chunks.map(({ usage }) => usage).filter(Boolean);
-  assert.equal(usages.length, 1, "usage is told once");
+  assert.equal(usages.length, 1, "usage is reported once");
   assert.equal(chunks.at(-1).usage, usages[0], "usage comes last");
   return { choices, usage: counts(usages[0]) };
 }

@@ -6,7 +6,7 @@ import { ENDLESS, FRANCE, open, SHARING, STORY, text } from "./tabs.mjs";
 
 /**
  * Answers of about the same length, of which tabs take one each: greedy and by seed. Nothing is
- * guessed, so that a step with several rows is one of several tabs.
+ * drafted, so that a step with several rows is one of several tabs.
  */
 const REQUESTS = [
   STORY.params,

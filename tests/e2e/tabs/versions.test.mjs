@@ -50,7 +50,7 @@ for (const rung of SHARING) {
 
     after(() => visitor?.close());
 
-    test("a page that meets a worker of another version is told", async () => {
+    test("a page that meets a worker of another version is refused", async () => {
       const old = await visitor.tab({ package: "packages/other/" });
       const error = await old.refused({ host: rung });
       assert.ok(error.typed, JSON.stringify(error));

@@ -97,20 +97,20 @@ fn samples_follow_the_probabilities_of_transformers() {
         let mut bench = Bench::open().await;
         let first = fastrand::u32(..);
         println!("seed {first}");
-        const DRAWS: usize = 1024;
+        const SAMPLES: usize = 1024;
         // One vocabulary, so one pipeline: the added tokens are too unlikely to be sampled.
         let vocab = 512;
         for golden in Golden::all().into_iter().filter(|golden| golden.logits.len() <= vocab) {
             let mut logits = golden.logits();
             logits.resize(vocab, -1e4);
             // Half of the samples differ in their seed, half in their position.
-            let seqs: Vec<_> = (0..DRAWS)
+            let seqs: Vec<_> = (0..SAMPLES)
                 .map(|i| match i % 2 {
                     0 => golden.seq(i, 77, u64::from(first.wrapping_add(i as u32)) << (i % 32)),
                     _ => golden.seq(i, 1 + i as u32, u64::from(first)),
                 })
                 .collect();
-            let logits = padded(vocab, &vec![logits; DRAWS]);
+            let logits = padded(vocab, &vec![logits; SAMPLES]);
             let tuning = Tuning::of(&bench.gpu.adapter);
             let mut counts = vec![0; vocab];
             for [token, not_finite] in run(&mut bench, tuning, vocab, &seqs, &logits).await {
@@ -120,7 +120,7 @@ fn samples_follow_the_probabilities_of_transformers() {
             let sampled = (0..).zip(&counts).filter(|(_, n)| **n > 0).map(|(i, _)| i);
             let stray: Vec<u32> = sampled.filter(|i| !golden.kept.contains(i)).collect();
             assert!(stray.is_empty(), "{stray:?} sampled from {:?}", seqs[0]);
-            let (chi_square, freedom) = chi_square(&golden, &counts, DRAWS);
+            let (chi_square, freedom) = chi_square(&golden, &counts, SAMPLES);
             // Six standard deviations, and room for the tail at few degrees of freedom: chance exceeds
             // it less than once in ten million cases.
             let limit = freedom as f64 + 6.0 * (2.0 * freedom as f64).sqrt() + 20.0;

@@ -19,7 +19,7 @@ const GPU: Device =
     device(|rows| 1.0 + 0.003 * rows.min(16) as f64 + 0.05 * rows.saturating_sub(16) as f64);
 /// Rows are almost all that a step takes.
 const SOFTWARE: Device = device(|rows| 0.2 + 0.8 * rows as f64);
-const PROCESSOR: Device = device(|rows| 0.9 + 0.1 * rows as f64);
+const CPU: Device = device(|rows| 0.9 + 0.1 * rows as f64);
 /// A step takes 80 ms, and each row half a millisecond.
 const INTEGRATED: Device = device(|rows| 16.0 + 0.1 * rows as f64);
 /// Others use the device as well.
@@ -90,8 +90,8 @@ fn on_a_software_adapter() {
 }
 
 #[test]
-fn on_a_processor() {
-    check(PROCESSOR);
+fn on_a_cpu() {
+    check(CPU);
 }
 
 #[test]

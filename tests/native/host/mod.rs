@@ -84,7 +84,7 @@ fn a_tab_that_leaves_ends_its_requests_alone() {
     assert_eq!(metrics["host"]["tabs"].as_array().unwrap().len(), 1);
     assert_eq!(world.tasks, [Task::ClosePort { tab: leaver.tab }]);
     world.run();
-    assert_eq!(world.take(leaver.tab), [json!(null); 0], "nobody is told of it any more");
+    assert_eq!(world.take(leaver.tab), [json!(null); 0], "nobody is notified of it any more");
     assert_eq!(page::tokens(&world.take(other.tab), 0).len(), 40);
     assert_eq!(world.metrics(&other)["kv_cache_usage_perc"], 0.0);
 }

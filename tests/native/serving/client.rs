@@ -247,10 +247,10 @@ impl<E: Executor> Client<E> {
                 }
                 Event::PromptLogprobs { logprobs, .. } => {
                     assert!(!over && outcome.tokens.is_empty());
-                    assert_eq!(outcome.prompt_logprobs.replace(logprobs), None, "told twice");
+                    assert_eq!(outcome.prompt_logprobs.replace(logprobs), None, "reported twice");
                 }
                 Event::Embedding { vector, .. } => {
-                    assert_eq!(outcome.embedding.replace(vector), None, "told twice");
+                    assert_eq!(outcome.embedding.replace(vector), None, "reported twice");
                 }
                 Event::Finished { reason, usage, .. } => {
                     let Request { prompt, answered, .. } = &self.requests[&id];

@@ -359,7 +359,7 @@ proptest! {
 fn long_winded(prompt: usize, max_tokens: usize) -> Request {
     let ask = |seed| request(vec![1; prompt], Some(max_tokens), seed);
     let lasts = |request: &Request| alone(request, 4096, KvGroups::FULL).tokens.len() == max_tokens;
-    (0..).map(ask).find(lasts).expect("some seed draws no end token")
+    (0..).map(ask).find(lasts).expect("some seed samples no end token")
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! One thing to check: its name, what it needs, how it is done, and how it ended.
 
-use super::tally::Tally;
+use super::tally::{Failed, Tally};
 use crate::process::within;
 use crate::tools::Tool;
 use anyhow::Result;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+/// The file below tests/ of a test that failed, if `--file` runs it as the check does.
+type FileOf = fn(&str) -> Option<String>;
 type Work = Box<dyn FnOnce() -> Result<Tally> + Send>;
 
 /// A check that has not run yet.
@@ -15,6 +18,7 @@ pub struct Check {
     part: &'static str,
     /// The arguments of `cargo xtask test` that run it again.
     again: String,
+    file_of: FileOf,
     pub tools: Vec<Tool>,
     work: Work,
 }
@@ -27,13 +31,24 @@ impl Check {
         tools: &[Tool],
         work: impl FnOnce() -> Result<Tally> + Send + 'static,
     ) -> Self {
-        let again = format!("--only {part}");
-        Self { title: title.into(), part, again, tools: tools.to_vec(), work: Box::new(work) }
+        Self {
+            title: title.into(),
+            part,
+            again: format!("--only {part}"),
+            file_of: |_| None,
+            tools: tools.to_vec(),
+            work: Box::new(work),
+        }
     }
 
     /// The same check, run again by other arguments.
     pub fn again_by(self, arguments: String) -> Self {
         Self { again: arguments, ..self }
+    }
+
+    /// The same check; if tests fail of which each has a file, only these files are run again.
+    pub fn by_file(self, file_of: FileOf) -> Self {
+        Self { file_of, ..self }
     }
 
     /// Does the work.
@@ -44,7 +59,8 @@ impl Check {
             (self.work)()
         });
         let took = start.elapsed();
-        let outcome = Outcome { title: self.title, again: self.again, took, result };
+        let Self { title, again, file_of, .. } = self;
+        let outcome = Outcome { title, again, file_of, took, result };
         println!("{:>8} | == {outcome}", self.part);
         outcome
     }
@@ -54,6 +70,7 @@ impl Check {
 pub struct Outcome {
     title: String,
     again: String,
+    file_of: FileOf,
     took: Duration,
     result: Result<Tally>,
 }
@@ -63,12 +80,22 @@ impl Outcome {
         self.result.is_ok()
     }
 
-    /// What failed, and the command that runs the check alone.
+    /// What failed, and the command that runs it alone.
     pub fn report(&self) -> String {
         let error =
             self.result.as_ref().err().map(|error| format!("{error:#}")).unwrap_or_default();
         let failures: String = error.lines().skip(1).map(|line| format!("  {line}\n")).collect();
-        format!("{}\n{failures}again: cargo xtask test {}", self.title, self.again)
+        format!("{}\n{failures}again: cargo xtask test {}", self.title, self.again())
+    }
+
+    fn again(&self) -> String {
+        let error = self.result.as_ref().err().and_then(|error| error.downcast_ref::<Failed>());
+        let files =
+            error.and_then(|error| error.tests.iter().map(|it| (self.file_of)(it)).collect());
+        match files.map(|files: BTreeSet<String>| Vec::from_iter(files).join(" ")) {
+            Some(files) if !files.is_empty() => format!("--file {files}"),
+            _ => self.again.clone(),
+        }
     }
 }
 

@@ -33,6 +33,14 @@ pub fn find(name: &str) -> Result<String> {
     }
 }
 
+/// The file in `folder`, whose files are modules of one target, that has the test `name`.
+pub fn of_test(folder: &str, name: &str) -> Option<String> {
+    let (module, rest) = name.split_once("::")?;
+    let paths = [format!("{folder}/{module}.rs"), format!("{folder}/{module}/mod.rs")];
+    let is_unit_test = rest.starts_with("tests::") || rest.contains("::tests::");
+    paths.into_iter().find(|path| !is_unit_test && workspace::root().join(path).is_file())
+}
+
 /// What people call the test at `path`; `None` for other files.
 fn called(path: &str) -> Option<&str> {
     let (folder, file) = path.rsplit_once('/')?;
@@ -68,5 +76,15 @@ mod tests {
         let several = find("models").unwrap_err().to_string();
         assert!(several.contains("tests/gpu/models.rs") && several.contains("host"), "{several}");
         assert!(find("models.rs").is_err());
+    }
+
+    #[test]
+    fn a_test_that_failed_leads_to_its_file() {
+        let of = |name| of_test("tests/native", name);
+        assert_eq!(of("cache::a_model").unwrap(), "tests/native/cache.rs");
+        assert_eq!(of("host::streams::held").unwrap(), "tests/native/host/mod.rs");
+        for other in ["cache::tests::a", "no_such::test", "src/lib.rs - a::b (line 3)", "a"] {
+            assert_eq!(of(other), None);
+        }
     }
 }

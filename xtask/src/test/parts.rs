@@ -50,8 +50,8 @@ const REAL_FILES: &[Tool] = &[Node, NpmPackages, Lavapipe, RealFiles];
 const REAL_IN_CHROMIUM: &[Tool] = &[WasmTarget, Node, NpmPackages, Chromium, RealFiles];
 const IN_FIREFOX: &[Tool] = &[WasmTarget, Node, NpmPackages, Firefox, Lavapipe];
 
-/// Folders with a tsconfig.json: what is strict, the service worker, and tests and examples.
-const PROJECTS: [&str; 3] = [".", "xtask/js/sw", "tests"];
+/// Folders with a tsconfig.json; all are strict but the tests.
+const PROJECTS: [&str; 4] = [".", "xtask/js/sw", "examples", "tests"];
 
 type Program = fn(&str, &[&str]) -> Result<()>;
 
@@ -83,9 +83,13 @@ impl Part {
                 }),
                 Check::new("package", "tests of the package", IN_CHROMIUM, || {
                     pages::of_package(files::in_folder("tests/package")?)
-                }),
+                })
+                .by_file(path),
             ],
-            Self::Native => vec![Check::new("native", "native tests", NATIVE, rust::native)],
+            Self::Native => vec![
+                Check::new("native", "native tests", NATIVE, rust::native)
+                    .by_file(|test| files::of_test("tests/native", test)),
+            ],
             Self::Docs => {
                 vec![Check::new("docs", "the API reference", &[Node, TypeDoc], || {
                     done(docs::write())
@@ -95,7 +99,8 @@ impl Part {
             Self::Gpu => vec![
                 Check::new("gpu", "GPU tests on lavapipe", NATIVE, || {
                     rust::gpu(&tools::lavapipe()?, &[])
-                }),
+                })
+                .by_file(|test| files::of_test("tests/gpu", test)),
                 Check::new("gpu", "GPU tests on SwiftShader", &[Chromium, Lavapipe], || {
                     rust::gpu(&tools::swiftshader()?, &rust::ON_ONE_ADAPTER)
                 }),
@@ -121,13 +126,17 @@ impl Part {
                 }),
                 Check::new("real", "published models in Chromium", REAL_IN_CHROMIUM, || {
                     pages::in_chromium(files::in_folder("tests/e2e/real")?)
-                }),
+                })
+                .by_file(path),
             ],
             Self::Serve => {
                 let title = "tests of the native examples";
-                vec![Check::new("serve", title, NATIVE, || {
-                    pages::native_programs(files::in_folder("tests/serve")?)
-                })]
+                vec![
+                    Check::new("serve", title, NATIVE, || {
+                        pages::native_programs(files::in_folder("tests/serve")?)
+                    })
+                    .by_file(path),
+                ]
             }
         }
     }
@@ -144,6 +153,12 @@ fn in_node(title: &str, work: fn(Program) -> Result<()>) -> Check {
 
 fn in_chromium(part: &'static str, title: &str, folder: &'static str) -> Check {
     Check::new(part, title, IN_CHROMIUM, move || pages::in_chromium(files::in_folder(folder)?))
+        .by_file(path)
+}
+
+/// The file of a test that Node ran, which it names so.
+fn path(test: &str) -> Option<String> {
+    Some(test.to_owned())
 }
 
 /// A check that holds and counts no tests.
@@ -152,19 +167,18 @@ fn done(work: Result<()>) -> Result<Tally> {
 }
 
 /// The most telling tenth of the tests: each layer once, with builds at hand a matter of minutes.
-pub fn quick() -> Vec<Check> {
-    let files = ["chat", "client-calls"].map(|name| format!("tests/e2e/{name}.test.mjs"));
-    let files = files.map(|file| workspace::root().join(file)).to_vec();
-    let checks = [
-        Check::new("quick", "formatting", &[Rustfmt], || done(rust::format())),
-        Check::new("quick", "chats end to end", IN_CHROMIUM, || pages::in_chromium(files)),
-        Check::new("quick", "the order of files", NATIVE, || rust::target("architecture", &[])),
-        Check::new("quick", "cache, scheduler, text", NATIVE, || {
-            rust::target("native", &["cache::", "serving::", "text_goldens::", "completions::"])
-        }),
-        Check::new("quick", "models on lavapipe", NATIVE, || rust::target("gpu", &["models::"])),
+pub fn quick() -> Result<Vec<Check>> {
+    let files = [
+        "tests/e2e/chat.test.mjs",
+        "tests/e2e/client-calls.test.mjs",
+        "tests/architecture/main.rs",
+        "tests/native/cache.rs",
+        "tests/native/serving/mod.rs",
+        "tests/native/text_goldens.rs",
+        "tests/native/completions.rs",
+        "tests/gpu/models.rs",
     ];
-    checks.into_iter().map(|check| check.again_by("--quick".into())).collect()
+    Part::Fmt.checks().into_iter().map(Ok).chain(files.map(file)).collect()
 }
 
 /// The tests of one file below `tests/`: its path, or its name without its ending.

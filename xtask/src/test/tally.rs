@@ -1,7 +1,8 @@
 //! Counts of tests and what failed, read from what test runners print.
 
 use crate::process::{Task, say};
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, ensure};
+use std::fmt;
 use std::ops::AddAssign;
 
 /// Runs tests, shows what they print and counts them. The error of tests that fail has a first line, and
@@ -13,7 +14,25 @@ pub fn watch(task: Task, tally: &mut Tally) -> Result<()> {
         tally.read(line);
         failures.read(line);
     });
-    ended.map_err(|error| anyhow!([vec![format!("{error:#}")], failures.lines].concat().join("\n")))
+    ended.map_err(|error| {
+        let text = [vec![format!("{error:#}")], failures.lines].concat().join("\n");
+        Failed { text, tests: failures.tests }.into()
+    })
+}
+
+/// Tests failed: what is said of them, and the names that libtest or the files that Node gives of all.
+#[derive(Debug)]
+pub struct Failed {
+    text: String,
+    pub tests: Vec<String>,
+}
+
+impl std::error::Error for Failed {}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str(&self.text)
+    }
 }
 
 /// The beginning of what a test runner says of tests that failed.
@@ -21,6 +40,7 @@ pub fn watch(task: Task, tally: &mut Tally) -> Result<()> {
 struct Failures {
     begun: bool,
     lines: Vec<String>,
+    tests: Vec<String>,
 }
 
 impl Failures {
@@ -33,10 +53,20 @@ impl Failures {
             self.begun = true;
         } else if line.starts_with("test result: ") {
             self.begun = false;
-        } else if self.begun && self.lines.len() < Self::LINES && !is_frame_or_empty(line) {
-            self.lines.push(line.to_owned());
+        } else if self.begun {
+            self.tests.extend(name_in(line));
+            if self.lines.len() < Self::LINES && !is_frame_or_empty(line) {
+                self.lines.push(line.to_owned());
+            }
         }
     }
+}
+
+/// The name in `---- NAME stdout ----` of libtest, or in `test at NAME:3:1` of Node.
+fn name_in(line: &str) -> Option<String> {
+    let name = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
+    let file = || line.strip_prefix("test at ")?.rsplitn(3, ':').nth(2);
+    name.or_else(file).map(str::to_owned)
 }
 
 fn is_frame_or_empty(line: &str) -> bool {
@@ -158,6 +188,14 @@ mod tests {
         assert!(read(&["✔ a (2ms)", "test b ... ok"]).is_empty());
         let many = [&["failures:"][..], &["a line"; 2 * Failures::LINES]].concat();
         assert_eq!(read(&many).len(), Failures::LINES);
+    }
+
+    #[test]
+    fn tests_that_failed_are_named() {
+        let name = |line| name_in(line).unwrap_or_default();
+        assert_eq!(name("---- cache::a_model stdout ----"), "cache::a_model");
+        assert_eq!(name("test at tests/e2e/chat.test.mjs:28:1"), "tests/e2e/chat.test.mjs");
+        assert_eq!(name("✖ a (2ms)"), "");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-// Loaded by a worker before the engine: counts the GPU memory that is really held, tells it to
+// Loaded by a worker before the engine: counts the GPU memory that is really held, reports it to
 // whoever asks on the channel `probe`, and breaks the worker when told to.
 
 const id = crypto.randomUUID();
@@ -61,7 +61,7 @@ function forget(device) {
 /** What the worker holds, once garbage is gone. */
 async function state() {
   globalThis.gc?.();
-  // Registries are told in a task of their own.
+  // Registries are notified in a task of their own.
   await new Promise((resolve) => setTimeout(resolve));
   const bytes = [...live.values()].reduce((sum, buffer) => sum + buffer.bytes, 0);
   const born = performance.timeOrigin;

@@ -119,7 +119,7 @@ function show(visibilityState) {
 }
 
 // Held as long as this page lives: who is granted it learns that the page is gone, when the browser
-// tells anyone.
+// notices.
 const presence = `page ${query.get("name")}`;
 await /** @type {Promise<void>} */ (
   new Promise((resolve) => {

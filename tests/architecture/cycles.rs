@@ -1,26 +1,26 @@
-//! Files that need each other in a circle, so that none can be read before the rest.
+//! Files that need each other in a cycle, so that none can be read before the rest.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// For each file, the other files it names something of, and what.
+/// For each file, the other files it names something of, and what or what kind of thing.
 pub type Graph = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-/// A shortest circle through each file that is on one, without those that share a file with one
-/// told before: `a.rs -> b.rs (names) -> a.rs (names)`.
-pub fn circles(graph: &Graph) -> Vec<String> {
-    let mut told = BTreeSet::new();
+/// A shortest cycle through each file that is on one, without those that share a file with one
+/// found before: `a.rs -> b.rs (names) -> a.rs (names)`.
+pub fn cycles(graph: &Graph) -> Vec<String> {
+    let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     for start in graph.keys() {
-        let Some(circle) = shortest(graph, start) else { continue };
-        if circle.iter().any(|file| told.contains(file)) {
+        let Some(cycle) = shortest(graph, start) else { continue };
+        if cycle.iter().any(|file| seen.contains(file)) {
             continue;
         }
         let mut text = start.to_string();
-        for (file, next) in circle.iter().zip(circle[1..].iter().chain([&start])) {
+        for (file, next) in cycle.iter().zip(cycle[1..].iter().chain([&start])) {
             let names: Vec<&str> = graph[*file][*next].iter().map(String::as_str).collect();
             text += &format!(" -> {next} ({})", names.join(", "));
         }
-        told.extend(circle);
+        seen.extend(cycle);
         found.push(text);
     }
     found

@@ -1,0 +1,36 @@
+//! What the handlers share.
+
+use axum::http::StatusCode;
+use tabloom::api::Model;
+
+use crate::{
+    arguments::Arguments,
+    engine::{Engine, now},
+    failure::Failure,
+};
+
+/// State shared by the handlers.
+pub struct App {
+    pub engine: Engine,
+    pub model: Model,
+    pub arguments: Arguments,
+}
+
+impl App {
+    pub fn new(engine: Engine, arguments: Arguments) -> App {
+        App { engine, model: Model::new(arguments.name(), now()), arguments }
+    }
+
+    /// Refuses requests for another model; a request without a model name is accepted.
+    pub fn check_model(&self, name: Option<&str>) -> Result<(), Failure> {
+        let known = &self.model.id;
+        match name.filter(|name| name != known) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("found model {name:?}, expected {known:?}");
+                let status = StatusCode::NOT_FOUND;
+                Err(Failure::new(status, "model_not_found", Some("model"), message))
+            }
+        }
+    }
+}
