@@ -4,7 +4,8 @@ import { openStore } from "./store.js";
 
 /**
  * Follows the address in a key. After it comes nothing for a file's record, `=` and a number for a chunk,
- * `-used` for the time of the last load, or `-at=` and a pin: the name that was resolved to this address.
+ * `-used` for the time of the last load, `-at=` and a pin: the name that was resolved to this address, or
+ * `-kv` for stored prefixes.
  */
 export const MARK = "?tabloom";
 

@@ -11,6 +11,9 @@ import { KINDS, estimate, openStore } from "./store.js";
 /** A file of a GGUF model in several files. */
 const PART = /-\d{5}(-of-\d{5}\.gguf)$/i;
 
+/** Follows the mark in the key of the record of stored prefixes, and, with a number behind it, of their files. */
+const PREFIXES = "-kv";
+
 /** The models that are kept between visits. */
 export class Models {
   /**
@@ -19,8 +22,14 @@ export class Models {
    * @returns {Promise<StoredModel[]>}
    */
   async list() {
-    const models = await Promise.all(KINDS.map(listed));
-    return models.flat().sort((a, b) => Number(b.lastUsed) - Number(a.lastUsed));
+    const [prefixes, ...models] = await Promise.all([prefixBytes(), ...KINDS.map(listed)]);
+    const list = models.flat();
+    for (const model of list) model.prefixBytes = prefixes.get(model.model) ?? 0;
+    for (const [model, prefixBytes] of prefixes) {
+      if (list.some((other) => other.model === model)) continue;
+      list.push({ model, store: "opfs", files: 0, bytes: 0, prefixBytes, complete: false, lastUsed: null });
+    }
+    return list.sort((a, b) => Number(b.lastUsed) - Number(a.lastUsed));
   }
 
   /**
@@ -31,7 +40,10 @@ export class Models {
    */
   async size() {
     const [models, { usage, quota }] = await Promise.all([this.list(), estimate()]);
-    return { bytes: models.reduce((sum, { bytes }) => sum + bytes, 0), usage, quota };
+    const sum = (/** @type {number[]} */ bytes) => bytes.reduce((sum, bytes) => sum + bytes, 0);
+    // A model may be in both stores; its prefixes are there once.
+    const prefixes = new Map(models.map(({ model, prefixBytes }) => [model, prefixBytes]));
+    return { bytes: sum(models.map(({ bytes }) => bytes)) + sum([...prefixes.values()]), usage, quota };
   }
 
   /**
@@ -45,6 +57,17 @@ export class Models {
   async delete(model, options = {}) {
     const deleted = await Promise.all((await addresses(model, options)).map((url) => this.#delete(url)));
     return deleted.includes(true);
+  }
+
+  /**
+   * Deletes what is stored of conversations (`prefixCache.storedBytes`), of all models. Engines go on, and
+   * store what comes later.
+   */
+  async deletePrefixes() {
+    const store = await openStore("opfs");
+    for (const { address, rest } of entries((await store?.keys()) ?? [])) {
+      if (rest.startsWith(PREFIXES)) await store?.delete(address + MARK + rest);
+    }
   }
 
   /** @param {string} url */
@@ -77,10 +100,10 @@ async function listed(kind) {
   const models = new Map();
   for (const { address, rest } of entries(await store.keys())) {
     const url = modelOf(address);
-    const model = { model: url, store: kind, files: 0, bytes: 0, complete: true, lastUsed: null };
+    const model = { model: url, store: kind, files: 0, bytes: 0, prefixBytes: 0, complete: true, lastUsed: null };
     const known = models.get(url) ?? { model, files: new Map() };
     models.set(url, known);
-    if (rest.startsWith("-at=")) continue;
+    if (rest.startsWith("-at=") || rest.startsWith(PREFIXES)) continue;
     if (rest === "-used") known.model.lastUsed = new Date(Number(await text(store, address + MARK + rest)));
     else {
       const chunks = known.files.get(address) ?? new Set();
@@ -92,6 +115,22 @@ async function listed(kind) {
     for (const [address, kept] of files) describe(model, kept, await record(store, address));
   }
   return Array.from(models.values(), ({ model }) => model).filter(({ files }) => files > 0);
+}
+
+/**
+ * Bytes of the prefixes that are stored of each model, by its address.
+ *
+ * @returns {Promise<Map<string, number>>}
+ */
+async function prefixBytes() {
+  const store = await openStore("opfs");
+  const records = entries((await store?.keys()) ?? []).filter(({ rest }) => rest === PREFIXES);
+  const sizes = records.map(async ({ address }) => {
+    const { runs = [] } = await record(/** @type {Store} */ (store), address, PREFIXES);
+    const bytes = runs.reduce((/** @type {number} */ sum, /** @type {any} */ run) => sum + run.bytes, 0);
+    return /** @type {[string, number]} */ ([modelOf(address), bytes]);
+  });
+  return new Map(await Promise.all(sizes));
 }
 
 /**
@@ -109,14 +148,15 @@ function describe(model, kept, { chunk_bytes, chunks = [], bytes, is_sealed, is_
 }
 
 /**
- * The record of a file; empty if it cannot be read.
+ * The record of a file, or another record beside it; empty if it cannot be read.
  *
  * @param {Store} store
  * @param {string} address
+ * @param {string} [kind]
  */
-async function record(store, address) {
+async function record(store, address, kind = "") {
   try {
-    return JSON.parse(await text(store, address + MARK));
+    return JSON.parse(await text(store, address + MARK + kind));
   } catch {
     return {};
   }

@@ -67,8 +67,12 @@ export interface LoadOptions extends NameOptions {
    * Where keys and values of conversations stay for which there is no room in `kvBytes`: in the worker's memory,
    * up to `hostBytes`, default 128 MiB. From there they are written back to the GPU when the conversation goes
    * on, which takes a fraction of computing them again. 0 keeps none.
+   *
+   * With `storedBytes`, default 0, those of long conversations are also stored on the device, in the origin's
+   * private file system: after a reload, or on another day, a conversation that goes on finds them there. They
+   * come back through the worker's memory. Only with `isolation: "shared"`, and for models whose files are kept.
    */
-  prefixCache?: { hostBytes?: number };
+  prefixCache?: { hostBytes?: number; storedBytes?: number };
   /**
    * Lets a conversation grow beyond the model's context: each token attends to the first `sinks` tokens
    * (a multiple of 16, default 16) and the last `tokens`, both together within the context.

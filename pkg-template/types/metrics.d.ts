@@ -40,6 +40,8 @@ export interface EngineMetrics extends SpeculationMetrics {
   preempted_hits: number;
   /** Tokens in both counts of found tokens that came from host memory (`prefixCache`). */
   restored_tokens: number;
+  /** Tokens of prompts whose keys and values were read from storage into host memory (`storedBytes`). */
+  stored_tokens: number;
   /** Share of that memory that holds something, from 0 to 1. */
   host_cache_usage_perc: number;
   /** How often a request was preempted. */
@@ -96,6 +98,8 @@ export interface TabMetrics extends SpeculationMetrics {
   cached_tokens: number;
   /** Of the found tokens, after preemptions too, those that came from host memory. */
   restored_tokens: number;
+  /** Tokens of its prompts whose keys and values were read from storage. */
+  stored_tokens: number;
   /** Tokens of answers. */
   generation_tokens: number;
 }

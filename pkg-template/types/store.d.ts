@@ -7,8 +7,10 @@ export interface StoredModel {
   store: "cache" | "opfs";
   /** How many of its files are kept, whole or in part. */
   files: number;
-  /** Bytes that are kept. */
+  /** Bytes of its files that are kept. */
   bytes: number;
+  /** Bytes of keys and values of conversations that are stored with it (`prefixCache.storedBytes`). */
+  prefixBytes: number;
   /** Whether the next load needs no network. */
   complete: boolean;
   /** When it was last loaded; null if no load has ended. */
@@ -16,7 +18,7 @@ export interface StoredModel {
 }
 
 export interface StoreSize {
-  /** Bytes of all models that are kept. */
+  /** Bytes of all models that are kept, and of what is stored of conversations with them. */
   bytes: number;
   /** Bytes that the site uses of the browser's storage, for models and anything else. */
   usage?: number;

@@ -42,7 +42,7 @@ use crate::{
     Error, Result,
     api::{DetokenizeRequest, TokenizeRequest},
     engine::TabId,
-    prefixes::{Prefixes, Run},
+    prefixes::{Prefixes, Run, Written},
     service::{Moment, Service},
     step::{EntryBlocks, Executor},
 };
@@ -329,15 +329,19 @@ impl<E: Executor + 'static> Host<E> {
         ready.storing.as_mut()?.next_run(ready.service.engine())
     }
 
-    /// Records that a run was written, with this many bytes, or could not be. Returns the slots of runs to
-    /// delete, and the record to write.
+    /// Records what came of writing a run. Returns the slots of runs to delete, and the record to write.
     pub fn written(
         &mut self,
         model: ModelId,
         run: Run,
-        bytes: Option<u64>,
+        written: Written,
     ) -> Option<(Vec<u32>, Vec<u8>)> {
-        self.models.ready(model)?.storing.as_mut()?.written(run, bytes)
+        let storing = self.models.ready(model)?.storing.as_mut()?;
+        let next = storing.written(run, written);
+        if storing.add(Vec::new()) {
+            self.tasks.push(Task::Write { model });
+        }
+        next
     }
 
     /// Records that the record of a model's runs was written.

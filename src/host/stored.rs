@@ -7,7 +7,7 @@ use futures::{FutureExt, future::LocalBoxFuture};
 
 use crate::{
     engine::{Ended, Engine},
-    prefixes::{Prefixes, Run},
+    prefixes::{Prefixes, Run, Written},
     step::{EntryBlocks, Executor},
 };
 
@@ -66,18 +66,22 @@ impl Storing {
         None
     }
 
-    /// Records that a run was written, with this many bytes, or was not. Returns the slots to delete and the
-    /// record to write.
-    pub fn written(&mut self, run: Run, bytes: Option<u64>) -> Option<(Vec<u32>, Vec<u8>)> {
+    /// Records what came of writing a run. Returns the slots to delete and the record to write.
+    pub fn written(&mut self, run: Run, written: Written) -> Option<(Vec<u32>, Vec<u8>)> {
         self.is_writing = false;
-        let Some(bytes) = bytes else {
-            self.is_full = true;
-            self.waiting.clear();
-            return None;
-        };
-        let dropped = self.prefixes.insert(Run { bytes, ..run });
-        self.is_writing = true;
-        Some((dropped, self.prefixes.record()))
+        match written {
+            Written::Bytes(bytes) => {
+                let dropped = self.prefixes.insert(Run { bytes, ..run });
+                self.is_writing = true;
+                return Some((dropped, self.prefixes.record()));
+            }
+            Written::Refused => {
+                self.is_full = true;
+                self.waiting.clear();
+            }
+            Written::Deleted => self.prefixes.clear(),
+        }
+        None
     }
 
     /// Records that the record was written.

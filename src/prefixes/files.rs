@@ -20,6 +20,17 @@ pub struct RunFiles<S> {
     has_record: Cell<bool>,
 }
 
+/// What came of a write.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Written {
+    /// Bytes of the file.
+    Bytes(u64),
+    /// The storage refuses, or has little room.
+    Refused,
+    /// All runs were deleted meanwhile, by a page; nothing was written.
+    Deleted,
+}
+
 impl<S: Store> RunFiles<S> {
     /// The files beside the model of this address, and the record of what they hold; empty without one.
     pub async fn open(store: S, address: String) -> (RunFiles<S>, Vec<u8>) {
@@ -35,17 +46,19 @@ impl<S: Store> RunFiles<S> {
         run.decode(&file, groups)
     }
 
-    /// Writes the file of a run. Returns its bytes; `None` if the storage refuses or has little room, or the
-    /// model was deleted from it meanwhile.
-    pub async fn write(&self, run: &Run, blocks: &EntryBlocks) -> Option<u64> {
-        let is_deleted =
-            self.has_record.get() && self.store.get(&self.record_key()).await.is_none();
+    /// Writes the file of a run.
+    pub async fn write(&self, run: &Run, blocks: &EntryBlocks) -> Written {
+        if self.has_record.get() && self.store.get(&self.record_key()).await.is_none() {
+            self.has_record.set(false);
+            return Written::Deleted;
+        }
         let file = run.encode(blocks);
         let bytes = file.len() as u64;
         let fits = self.store.room().await.is_none_or(|room| 2 * bytes <= room);
-        let is_kept =
-            !is_deleted && fits && self.store.put(&self.key(run.slot), &[Chunk::from(file)]).await;
-        is_kept.then_some(bytes)
+        match fits && self.store.put(&self.key(run.slot), &[Chunk::from(file)]).await {
+            true => Written::Bytes(bytes),
+            false => Written::Refused,
+        }
     }
 
     /// Writes the record, and deletes the files of runs that it does not have any more.

@@ -145,6 +145,11 @@ impl Prefixes {
         self.runs.retain(|run| run.entries.start < from || !keys.contains(&run.key));
     }
 
+    /// Forgets all runs.
+    pub fn clear(&mut self) {
+        self.runs.clear();
+    }
+
     /// The stored runs of a sequence with these keys, from its start on without a gap.
     fn chain(&self, keys: &[Digest]) -> Vec<Run> {
         let mut chain: Vec<Run> = Vec::new();

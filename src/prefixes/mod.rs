@@ -15,7 +15,7 @@ mod run;
 mod tests;
 
 pub use self::{
-    files::RunFiles,
+    files::{RunFiles, Written},
     index::{Prefixes, Shape},
     run::Run,
 };

@@ -173,7 +173,7 @@ fn open(store: &MemoryStore) -> (RunFiles<MemoryStore>, Vec<u8>) {
 /// Writes a run of a conversation and the record.
 fn write(files: &RunFiles<MemoryStore>, prefixes: &mut Prefixes) -> Option<Run> {
     let run = prefixes.missing(&tokens(256), 16)?;
-    let bytes = block_on(files.write(&run, &blocks(&run)))?;
+    let Written::Bytes(bytes) = block_on(files.write(&run, &blocks(&run))) else { return None };
     let run = Run { bytes, ..run };
     let dropped = prefixes.insert(run.clone());
     block_on(files.write_record(prefixes.record(), &dropped)).then_some(run)
@@ -203,7 +203,7 @@ fn runs_are_kept_beside_their_model_until_the_next_visit() {
 }
 
 #[test]
-fn nothing_is_written_to_a_full_store_nor_for_a_model_that_was_deleted() {
+fn nothing_is_written_to_a_full_store_nor_beside_what_was_deleted() {
     let store = MemoryStore::default();
     let (files, _) = open(&store);
     store.limit(100, true);
@@ -217,8 +217,13 @@ fn nothing_is_written_to_a_full_store_nor_for_a_model_that_was_deleted() {
     for key in store.keys() {
         store.evict(&key);
     }
-    assert_eq!(write(&files, &mut kept), None);
+    let run = kept.missing(&tokens(256), 16).expect("there is more");
+    assert_eq!(block_on(files.write(&run, &blocks(&run))), Written::Deleted);
     assert_eq!(store.keys(), [""; 0]);
+    // What comes later is stored anew.
+    kept.clear();
+    assert!(write(&files, &mut kept).is_some());
+    assert_eq!(store.keys().len(), 2);
 }
 
 #[test]
@@ -231,7 +236,9 @@ fn runs_that_give_way_are_deleted() {
     assert!(held > 600 && held <= 1100, "{held} bytes");
     let other: Vec<u32> = (1000..1256).collect();
     let run = prefixes.missing(&other, 16).expect("it is not stored");
-    let bytes = block_on(files.write(&run, &blocks(&run))).expect("it is written");
+    let Written::Bytes(bytes) = block_on(files.write(&run, &blocks(&run))) else {
+        panic!("it is written");
+    };
     let dropped = prefixes.insert(Run { bytes, ..run });
     assert!(!dropped.is_empty());
     assert!(block_on(files.write_record(prefixes.record(), &dropped)));

@@ -8,7 +8,7 @@ use crate::{
     Result,
     engine::TabId,
     host::{Call, Inspection, ModelId, Progress, Refused},
-    prefixes::Run,
+    prefixes::{Run, Written},
     step::EntryBlocks,
 };
 
@@ -22,8 +22,8 @@ pub enum Event {
     Progress(ModelId, Progress),
     Loaded(ModelId, Box<Result<LoadedModel>>),
     Inspected(TabId, u32, Result<Inspection>),
-    /// A run of a model's prefixes was written, or was not; its bytes.
-    Written(ModelId, Run, Option<u64>),
+    /// A run of a model's prefixes was written, or was not.
+    Written(ModelId, Run, Written),
     Recorded(ModelId),
     /// A run was read for a call, or could not be.
     Read(ModelId, (TabId, u32), Run, Option<EntryBlocks>, oneshot::Sender<()>),

@@ -28,7 +28,7 @@ use crate::{
     executor::AnyExecutor,
     host::{self, Answer, Call, Identity, ModelId, Options, Task},
     load::SharedGpu,
-    prefixes::RunFiles,
+    prefixes::{RunFiles, Written},
     timer::sleep,
 };
 
@@ -163,8 +163,10 @@ impl Serving {
                     None => self.loaded(model, *result),
                 }
             }
-            Event::Written(model, run, bytes) => {
-                let Some((dropped, record)) = self.host.written(model, run, bytes) else { return };
+            Event::Written(model, run, written) => {
+                let Some((dropped, record)) = self.host.written(model, run, written) else {
+                    return;
+                };
                 let Some((runs, inbox)) = self.runs_of(model) else { return };
                 spawn_local(async move {
                     runs.write_record(record, &dropped).await;
@@ -248,11 +250,11 @@ impl Serving {
                 let Some((runs, inbox)) = self.runs_of(model) else { return };
                 let Some((run, read)) = self.host.next_run(model) else { return };
                 spawn_local(async move {
-                    let bytes = match read.await {
+                    let written = match read.await {
                         Some(blocks) => runs.write(&run, &blocks).await,
-                        None => None,
+                        None => Written::Refused,
                     };
-                    send(&inbox, Event::Written(model, run, bytes));
+                    send(&inbox, Event::Written(model, run, written));
                 });
             }
             Task::Read { model, tab, id, runs: wanted, groups, within } => {

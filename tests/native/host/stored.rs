@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tabloom::{
     host::{ModelId, Task},
     manifest::Digest,
-    prefixes::{Prefixes, Shape},
+    prefixes::{Prefixes, Shape, Written},
     step::HostMemory,
 };
 
@@ -21,6 +21,8 @@ struct Disk {
     files: BTreeMap<u32, Vec<u8>>,
     record: Vec<u8>,
     refuses: bool,
+    /// Whether a page has just deleted all.
+    is_deleted: bool,
 }
 
 /// A host whose model stores prefixes, in its next visit.
@@ -63,9 +65,13 @@ impl Disk {
             Task::Write { model } => {
                 let Some((run, read)) = world.host.next_run(model) else { return 0 };
                 let file = run.encode(&block_on(read).expect("the device lives"));
-                let bytes = (!self.refuses).then_some(file.len() as u64);
+                let written = match (self.refuses, std::mem::take(&mut self.is_deleted)) {
+                    (true, _) => Written::Refused,
+                    (_, true) => Written::Deleted,
+                    _ => Written::Bytes(file.len() as u64),
+                };
                 let slot = run.slot;
-                let Some((dropped, record)) = world.host.written(model, run, bytes) else {
+                let Some((dropped, record)) = world.host.written(model, run, written) else {
                     return 0;
                 };
                 self.files.insert(slot, file);
@@ -178,6 +184,22 @@ fn storage_that_refuses_is_not_asked_again() {
     disk.refuses = false;
     ask(&mut world, &page, &mut disk);
     assert_eq!(disk.files.len(), 0);
+}
+
+#[test]
+fn what_a_page_has_deleted_is_not_missed_and_the_next_conversation_stored() {
+    let mut disk = Disk::default();
+    let mut world = visit(&disk);
+    let page = page(&mut world, json!("shared"));
+    ask(&mut world, &page, &mut disk);
+    let all = disk.files.len();
+    (disk.files, disk.record, disk.is_deleted) = (BTreeMap::new(), Vec::new(), true);
+    let mut longer = long(1);
+    longer["request"]["messages"][0]["content"] =
+        "Once upon a time there was a dog. ".repeat(30).into();
+    world.post(page.tab, longer);
+    disk.serve(&mut world);
+    assert_eq!(disk.files.len(), all);
 }
 
 #[test]
