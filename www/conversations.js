@@ -1,4 +1,5 @@
 // The list of conversations: opens, finds, renames, pins, saves and deletes them.
+import { Engine } from "./tabloom/index.js";
 import { icon } from "./tabloom/element/parts.js";
 import { ordered, textsOf } from "./archive.js";
 import { $, button, html, write } from "./dom.js";
@@ -368,7 +369,8 @@ export class Conversations {
     for (const id of ids) this.#gone.add(id);
     this.#closed = this.#deleted.find(({ id }) => id === this.#chat.conversation.id);
     if (this.#closed) this.#chat.begin();
-    await Promise.all(ids.map((id) => this.#archive.delete(id)));
+    // What is stored of them beside the model does not tell which is which.
+    await Promise.all([...ids.map((id) => this.#archive.delete(id)), Engine.store.deletePrefixes()]);
     await this.#list();
     const { length: count, 0: first } = entries;
     this.#say(count === 1 ? fill(TEXTS.deleted, { title: first.title }) : fill(TEXTS.deletedAll, { count }), true);

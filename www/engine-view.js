@@ -114,7 +114,9 @@ export class EngineView {
     // At rest: of all steps since the engine's start.
     const { rows } = point.rows === null ? total : point;
     const { num_requests_running: running, num_requests_waiting: waiting } = metrics;
-    const { prefix_cache_hits: hits, prefix_cache_queries: queries, restored_tokens: restored } = metrics;
+    const { prefix_cache_hits: hits, prefix_cache_queries: queries } = metrics;
+    const { restored_tokens: restored, stored_tokens: stored } = metrics;
+    const found = stored > 0 ? TEXTS.stored : restored > 0 ? TEXTS.restored : TEXTS.found;
     const { spec_decode_num_accepted_tokens: accepted, spec_decode_num_draft_tokens: drafted } = metrics;
     const { spec_decode_num_drafts: rounds, time_to_first_token_seconds: first } = metrics;
     const length = number(1 + accepted / rounds, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
@@ -125,7 +127,7 @@ export class EngineView {
       ],
       [fill(TEXTS.running, { requests: running }), fill(TEXTS.waiting, { requests: waiting })],
       [known(rows, tenths), rows === null ? "" : point.rows === null ? TEXTS.always : TEXTS.lately],
-      [known(total.found, percent), fill(restored > 0 ? TEXTS.restored : TEXTS.found, { hits, queries, restored })],
+      [known(total.found, percent), fill(found, { hits, queries, restored, stored })],
       [known(total.accepted, percent), fill(rounds > 0 ? TEXTS.rounds : TEXTS.drafts, { accepted, drafted, length })],
       first.count > 0
         ? [

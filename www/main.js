@@ -32,6 +32,7 @@ const loader = new Loader(query.get("model") ?? BUILT_IN, {
   device: query.get("device") === "cpu" ? "cpu" : "auto",
   host: /** @type {any} */ (query.get("host") ?? "auto"),
   workerUrl: script("worker"),
+  prefixCache: { storedBytes: 256 * 2 ** 20 },
 });
 const settings = new Settings(
   $("set"),

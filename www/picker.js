@@ -113,9 +113,9 @@ export class Picker {
    * @param {import("./tabloom/index.js").StoredModel} model
    * @param {boolean} present
    */
-  #kept({ model, bytes, complete }, present) {
+  #kept({ model, bytes, prefixBytes, complete }, present) {
     const name = modelName(model);
-    const about = fill(complete ? TEXTS.kept : TEXTS.keptInPart, { bytes: formatBytes(bytes) });
+    const about = fill(complete ? TEXTS.kept : TEXTS.keptInPart, { bytes: formatBytes(bytes + prefixBytes) });
     const item = entry(name, about, () => this.#use(model), present);
     const remove = async () => {
       try {

@@ -246,6 +246,8 @@ export default {
     ],
     found: "{hits} von {queries} Prompt-Tokens",
     restored: "{hits} von {queries} Prompt-Tokens, {restored} davon aus dem Speicher des Workers",
+    stored:
+      "{hits} von {queries} Prompt-Tokens, {restored} davon aus dem Speicher des Workers ({stored} vom Speicher dieses Geräts)",
     drafts: "{accepted} von {drafted} Draft-Tokens",
     rounds: "{accepted} von {drafted} Draft-Tokens, {length} Tokens pro Runde",
     ms: "{ms} ms",

@@ -156,6 +156,8 @@ export default {
     ],
     found: "{hits} of {queries} prompt tokens",
     restored: "{hits} of {queries} prompt tokens, {restored} of them from the worker’s memory",
+    stored:
+      "{hits} of {queries} prompt tokens, {restored} of them from the worker’s memory ({stored} from this device’s storage)",
     drafts: "{accepted} of {drafted} draft tokens",
     rounds: "{accepted} of {drafted} draft tokens, {length} tokens a round",
     ms: "{ms} ms",

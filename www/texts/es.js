@@ -244,6 +244,8 @@ export default {
     ],
     found: "{hits} de {queries} tokens de prompt",
     restored: "{hits} de {queries} tokens de prompt, {restored} de la memoria del worker",
+    stored:
+      "{hits} de {queries} tokens de prompt, {restored} de la memoria del worker ({stored} del almacenamiento de este dispositivo)",
     drafts: "{accepted} de {drafted} tokens propuestos",
     rounds: "{accepted} de {drafted} tokens propuestos, {length} tokens por ronda",
     ms: "{ms} ms",

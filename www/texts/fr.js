@@ -246,6 +246,8 @@ export default {
     ],
     found: "{hits} tokens de prompt sur {queries}",
     restored: "{hits} tokens de prompt sur {queries}, dont {restored} de la mémoire du worker",
+    stored:
+      "{hits} tokens de prompt sur {queries}, dont {restored} de la mémoire du worker ({stored} du stockage de cet appareil)",
     drafts: "{accepted} tokens proposés sur {drafted}",
     rounds: "{accepted} tokens proposés sur {drafted}, {length} tokens par tour",
     ms: "{ms} ms",

@@ -239,6 +239,8 @@ export default {
     ],
     found: "プロンプトトークン {queries} 個中 {hits} 個",
     restored: "プロンプトトークン {queries} 個中 {hits} 個（うち {restored} 個はワーカーのメモリから）",
+    stored:
+      "プロンプトトークン {queries} 個中 {hits} 個（うち {restored} 個はワーカーのメモリから、{stored} 個はこの端末のストレージから）",
     drafts: "下書きトークン {drafted} 個中 {accepted} 個",
     rounds: "下書きトークン {drafted} 個中 {accepted} 個、1 回あたり {length} トークン",
     ms: "{ms} ms",

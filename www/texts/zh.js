@@ -218,6 +218,7 @@ export default {
     ],
     found: "{queries} 个提示 token 中命中 {hits} 个",
     restored: "{queries} 个提示 token 中命中 {hits} 个，其中 {restored} 个来自 worker 内存",
+    stored: "{queries} 个提示 token 中命中 {hits} 个，其中 {restored} 个来自 worker 内存（{stored} 个来自本设备存储）",
     drafts: "{drafted} 个草稿 token 中接受 {accepted} 个",
     rounds: "{drafted} 个草稿 token 中接受 {accepted} 个，每轮 {length} 个 token",
     ms: "{ms} ms",

@@ -1,0 +1,173 @@
+// Long conversations whose keys and values are stored: after a reload they are read and not computed.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { open, STORY, until } from "./tabs.mjs";
+
+/** A conversation of some three hundred tokens. */
+const LONG = {
+  messages: [{ role: "user", content: `${STORY.answer.repeat(4)} What did the fox learn?` }],
+  temperature: 0,
+  max_tokens: 8,
+};
+
+const STORES = { prefixCache: { storedBytes: 64 * 2 ** 20 } };
+
+/** What a new visit is answered, when the answer began, and how many tokens were read for it. */
+async function visit(visitor, options) {
+  const tab = await visitor.tab();
+  await tab.load(options);
+  const read = await tab.run(
+    "an answer",
+    async (params) => {
+      const began = performance.now();
+      let [answer, first] = ["", 0];
+      for await (const { choices } of await engine.chat.completions.create(params)) {
+        const piece = choices[0]?.delta.content ?? "";
+        if (piece) first ||= Math.round(performance.now() - began);
+        answer += piece;
+      }
+      return { answer, first };
+    },
+    { ...LONG, stream: true },
+  );
+  const { stored_tokens: stored, prefix_cache_hits: found } = await tab.metrics();
+  return { tab, ...read, stored, found };
+}
+
+/** The model in the tab's store. */
+const kept = (tab) => tab.run("store", async () => (await Engine.store.list())[0]);
+
+/** Waits until what was said is stored; returns its bytes. */
+async function stored(tab) {
+  let before = -1;
+  return until("the conversation to be stored", async () => {
+    const { prefixBytes } = await kept(tab);
+    const is = prefixBytes > 0 && prefixBytes === before && prefixBytes;
+    before = prefixBytes;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return is;
+  });
+}
+
+for (const [device, host] of /** @type {const} */ ([
+  ["cpu", "shared"],
+  ["cpu", "private"],
+  ["gpu", "shared"],
+])) {
+  describe(`${device}, ${host}:`, () => {
+    test("a conversation finds what is stored of it in the next visit", async () => {
+      const session = await open({}, { device });
+      try {
+        const visitor = await session.visitor();
+        const options = { host, ...STORES };
+        const first = await visit(visitor, options);
+        assert.deepEqual([first.stored, first.found], [0, 0]);
+        const bytes = await stored(first.tab);
+        await first.tab.close();
+
+        const plain = await visit(visitor, { host });
+        assert.deepEqual([plain.answer, plain.stored, plain.found], [first.answer, 0, 0], "not asked for");
+        await plain.tab.close();
+
+        const again = await visit(visitor, options);
+        console.log(
+          `${device}, ${host}, first token: ${first.first} ms, ${plain.first} ms and from storage ${again.first} ms`,
+        );
+        assert.equal(again.answer, first.answer);
+        assert.ok(again.stored > 250 && again.found > 250, `${again.stored} tokens read, ${again.found} found`);
+        assert.equal(await stored(again.tab), bytes, "it is stored once");
+        await again.tab.close();
+
+        // Another device or other options compute other numbers.
+        const other = await visit(visitor, { ...options, kv: "int8" });
+        assert.equal(other.stored, 0);
+        await other.tab.close();
+        await visitor.close();
+      } finally {
+        await session.close();
+      }
+    });
+  });
+}
+
+test("what is damaged is computed, and what is deleted is gone", async () => {
+  const session = await open();
+  try {
+    const visitor = await session.visitor();
+    const options = { host: "private", ...STORES };
+    const first = await visit(visitor, options);
+    await stored(first.tab);
+    await first.tab.close();
+
+    const spoiler = await visitor.tab();
+    const count = await spoiler.run("damage", async () => {
+      const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("tabloom");
+      let count = 0;
+      for await (const [name, handle] of folder.entries()) {
+        if (!decodeURIComponent(name).includes("?tabloom-kv=")) continue;
+        const file = new Uint8Array(await (await handle.getFile()).arrayBuffer());
+        file[file.length >> 1] ^= 1;
+        const writable = await handle.createWritable();
+        await writable.write(count % 2 ? file : file.subarray(0, 99));
+        await writable.close();
+        count += 1;
+      }
+      return count;
+    });
+    assert.ok(count > 0);
+    await spoiler.close();
+    const damaged = await visit(visitor, options);
+    assert.deepEqual([damaged.answer, damaged.stored], [first.answer, 0]);
+    await stored(damaged.tab);
+    await damaged.tab.run("deletion", () => Engine.store.deletePrefixes());
+    assert.equal((await kept(damaged.tab)).prefixBytes, 0);
+    await damaged.tab.close();
+    const deleted = await visit(visitor, options);
+    assert.deepEqual([deleted.answer, deleted.stored], [first.answer, 0]);
+    await stored(deleted.tab);
+
+    const { model } = await kept(deleted.tab);
+    assert.equal(await deleted.tab.run("deletion", (model) => Engine.store.delete(model), model), true);
+    assert.equal(await kept(deleted.tab), undefined);
+    const files = await deleted.tab.run("files", async () => {
+      const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("tabloom");
+      return Array.fromAsync(folder.keys());
+    });
+    assert.deepEqual(files, []);
+    await visitor.close();
+  } finally {
+    await session.close();
+  }
+});
+
+test("tabs that share nothing store nothing", async () => {
+  const session = await open();
+  try {
+    for (const isolation of ["tab", { session: "mine" }]) {
+      const visitor = await session.visitor();
+      const { tab } = await visit(visitor, { host: "private", isolation, ...STORES });
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      assert.equal((await kept(tab)).prefixBytes, 0, JSON.stringify(isolation));
+      await visitor.close();
+    }
+  } finally {
+    await session.close();
+  }
+});
+
+test("storage without room changes nothing", async () => {
+  const session = await open();
+  try {
+    const visitor = await session.visitor();
+    const first = await visit(visitor, { host: "private", prefixCache: { storedBytes: 1 } });
+    await first.tab.ask({ ...LONG, stream: false });
+    assert.equal((await kept(first.tab)).prefixBytes, 0);
+    for (const storedBytes of [-1, "1", 1.5]) {
+      const refused = await (await visitor.tab()).refused({ host: "private", prefixCache: { storedBytes } });
+      assert.deepEqual([refused.code, refused.typed], ["invalid_request", true], `${storedBytes}`);
+    }
+    await visitor.close();
+  } finally {
+    await session.close();
+  }
+});
