@@ -508,10 +508,10 @@ declare class Embeddings {
 // models/kept.d.ts
 import type { StoreSize, StoredModel } from "../types.js";
 export declare class Models {
-    #private;
     list(): Promise<StoredModel[]>;
     size(): Promise<StoreSize>;
     delete(model: string | URL, options?: import("../types.js").NameOptions): Promise<boolean>;
+    deletePrefixes(): Promise<void>;
 }
 
 // types.d.ts
@@ -689,7 +689,7 @@ export interface LoadOptions extends NameOptions {
   context?: number;
   kv?: "f16" | "int8";
   kvBytes?: number;
-  prefixCache?: { hostBytes?: number };
+  prefixCache?: { hostBytes?: number; storedBytes?: number };
   slidingWindow?: { sinks?: number; tokens: number };
   speculation?: boolean | { maxDrafts?: number };
   draft?: boolean | string | URL | { earlyExit: number };
@@ -766,6 +766,7 @@ export interface EngineMetrics extends SpeculationMetrics {
   preempted_queries: number;
   preempted_hits: number;
   restored_tokens: number;
+  stored_tokens: number;
   host_cache_usage_perc: number;
   num_preemptions: number;
   prompt_tokens: number;
@@ -794,6 +795,7 @@ export interface TabMetrics extends SpeculationMetrics {
   prefix_cache_queries: number;
   cached_tokens: number;
   restored_tokens: number;
+  stored_tokens: number;
   generation_tokens: number;
 }
 export interface Histogram {
@@ -1018,6 +1020,7 @@ export interface StoredModel {
   store: "cache" | "opfs";
   files: number;
   bytes: number;
+  prefixBytes: number;
   complete: boolean;
   lastUsed: Date | null;
 }

@@ -37,8 +37,10 @@ pub struct Prepared<E> {
 pub struct Begin<E> {
     /// The tokens of its prompt, of the first if it has several; empty if nothing is generated.
     pub prompt: Vec<u32>,
-    pub begin: Box<dyn FnOnce(&mut Service<E>) -> Result<Begun>>,
+    pub begin: Start<E>,
 }
+
+type Start<E> = Box<dyn FnOnce(&mut Service<E>) -> Result<Begun>>;
 
 /// A call that has begun.
 pub enum Begun {

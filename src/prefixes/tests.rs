@@ -190,7 +190,7 @@ fn runs_are_kept_beside_their_model_until_the_next_visit() {
     let (files, record) = open(&store);
     let mut after = prefixes(10_000, &record);
     let (found, _) = after.find(&tokens(300), 0);
-    assert_eq!(found, [run.clone()]);
+    assert_eq!(found, std::slice::from_ref(&run));
     assert_eq!(block_on(files.read(&run, 2)), Some(blocks(&run)));
 
     let key = format!("{ADDRESS}?tabloom-kv=0");

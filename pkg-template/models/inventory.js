@@ -1,0 +1,186 @@
+// Lists and deletes the models that the site keeps; loaded when first needed.
+import { TabloomError } from "../error.js";
+import { available } from "../locks.js";
+import { MARK, entries } from "./entries.js";
+import { addresses } from "./source.js";
+import { KINDS, estimate, openStore } from "./store.js";
+
+/** @import { StoreSize, StoredModel } from "../types.js" */
+/** @import { Store } from "./store.js" */
+
+/** A file of a GGUF model in several files. */
+const PART = /-\d{5}(-of-\d{5}\.gguf)$/i;
+
+/** Follows the mark in the key of the record of stored prefixes, and, with a number behind it, of their files. */
+const PREFIXES = "-kv";
+
+/** @returns {Promise<StoredModel[]>} */
+export async function list() {
+  const [prefixes, ...models] = await Promise.all([prefixBytes(), ...KINDS.map(listed)]);
+  const list = models.flat();
+  for (const model of list) model.prefixBytes = prefixes.get(model.model) ?? 0;
+  for (const [model, prefixBytes] of prefixes) {
+    if (list.some((other) => other.model === model)) continue;
+    list.push({ model, store: "opfs", files: 0, bytes: 0, prefixBytes, complete: false, lastUsed: null });
+  }
+  return list.sort((a, b) => Number(b.lastUsed) - Number(a.lastUsed));
+}
+
+/** @returns {Promise<StoreSize>} */
+export async function size() {
+  const [models, { usage, quota }] = await Promise.all([list(), estimate()]);
+  const sum = (/** @type {number[]} */ bytes) => bytes.reduce((sum, bytes) => sum + bytes, 0);
+  // A model may be in both stores; its prefixes are there once.
+  const prefixes = new Map(models.map(({ model, prefixBytes }) => [model, prefixBytes]));
+  return { bytes: sum(models.map(({ bytes }) => bytes)) + sum([...prefixes.values()]), usage, quota };
+}
+
+/**
+ * @param {string | URL} model
+ * @param {import("../types.js").NameOptions} options
+ */
+export async function remove(model, options) {
+  const deleted = await Promise.all((await addresses(model, options)).map(removeAddress));
+  return deleted.includes(true);
+}
+
+export async function removePrefixes() {
+  const store = await openStore("opfs");
+  for (const { address, rest } of entries((await store?.keys()) ?? [])) {
+    if (rest.startsWith(PREFIXES)) await store?.delete(address + MARK + rest);
+  }
+}
+
+/** @param {string} url */
+async function removeAddress(url) {
+  // Where locks are denied, storage is too.
+  if (!(await available())) return false;
+  return navigator.locks.request(loading(url), { ifAvailable: true }, async (lock) => {
+    if (!lock) throw busy(url);
+    const stores = (await Promise.all(KINDS.map(openStore))).filter((store) => store !== null);
+    const deleted = await Promise.all(stores.map((store) => removeEntries(store, url)));
+    return deleted.includes(true);
+  });
+}
+
+/** @param {string} url */
+function loading(url) {
+  // The worker that downloads the model holds this lock.
+  return `tabloom ${url}`;
+}
+
+/**
+ * @param {typeof KINDS[number]} kind
+ * @returns {Promise<StoredModel[]>}
+ */
+async function listed(kind) {
+  const store = await openStore(kind);
+  if (!store) return [];
+  /** @type {Map<string, {model: StoredModel, files: Map<string, Set<number>>}>} chunks by address */
+  const models = new Map();
+  for (const { address, rest } of entries(await store.keys())) {
+    const url = modelOf(address);
+    const model = { model: url, store: kind, files: 0, bytes: 0, prefixBytes: 0, complete: true, lastUsed: null };
+    const known = models.get(url) ?? { model, files: new Map() };
+    models.set(url, known);
+    if (rest.startsWith("-at=") || rest.startsWith(PREFIXES)) continue;
+    if (rest === "-used") known.model.lastUsed = new Date(Number(await text(store, address + MARK + rest)));
+    else {
+      const chunks = known.files.get(address) ?? new Set();
+      if (rest) chunks.add(Number(rest.slice(1)));
+      known.files.set(address, chunks);
+    }
+  }
+  for (const { model, files } of models.values()) {
+    for (const [address, kept] of files) describe(model, kept, await record(store, address));
+  }
+  return Array.from(models.values(), ({ model }) => model).filter(({ files }) => files > 0);
+}
+
+/**
+ * Bytes of the prefixes that are stored of each model, by its address.
+ *
+ * @returns {Promise<Map<string, number>>}
+ */
+async function prefixBytes() {
+  const store = await openStore("opfs");
+  const records = entries((await store?.keys()) ?? []).filter(({ rest }) => rest === PREFIXES);
+  const sizes = records.map(async ({ address }) => {
+    const { runs = [] } = await record(/** @type {Store} */ (store), address, PREFIXES);
+    const bytes = runs.reduce((/** @type {number} */ sum, /** @type {any} */ run) => sum + run.bytes, 0);
+    return /** @type {[string, number]} */ ([modelOf(address), bytes]);
+  });
+  return new Map(await Promise.all(sizes));
+}
+
+/**
+ * Adds a file to the entry of its model.
+ *
+ * @param {StoredModel} model
+ * @param {Set<number>} kept numbers of its chunks in the store
+ * @param {any} record
+ */
+function describe(model, kept, { chunk_bytes, chunks = [], bytes, is_sealed, is_absent }) {
+  if (is_absent) return;
+  model.files += 1;
+  model.complete &&= Boolean(is_sealed) && kept.size === chunks.length;
+  for (const i of kept) model.bytes += Math.min(chunk_bytes, (bytes ?? Infinity) - i * chunk_bytes) || 0;
+}
+
+/**
+ * The record of a file, or another record beside it; empty if it cannot be read.
+ *
+ * @param {Store} store
+ * @param {string} address
+ * @param {string} [kind]
+ */
+async function record(store, address, kind = "") {
+  try {
+    return JSON.parse(await text(store, address + MARK + kind));
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * @param {Store} store
+ * @param {string} key
+ */
+async function text(store, key) {
+  return new Response(await store.get(key)).text();
+}
+
+/**
+ * Deletes all entries of a model; true if there were any.
+ *
+ * @param {Store} store
+ * @param {string} url
+ */
+async function removeEntries(store, url) {
+  const own = entries(await store.keys()).filter(({ address }) => modelOf(address) === url);
+  // The records last: by them the next load notices what was deleted in part, and downloads it again.
+  own.sort((a, b) => b.rest.length - a.rest.length);
+  for (const { address, rest } of own) await store.delete(address + MARK + rest);
+  return own.length > 0;
+}
+
+/**
+ * The address of the model that a file belongs to.
+ *
+ * @param {string} address
+ */
+function modelOf(address) {
+  const url = new URL(address);
+  const { pathname } = url;
+  url.pathname = /\.gguf$/i.test(pathname)
+    ? pathname.replace(PART, "-00001$1")
+    : // A drafter in the folder `draft` is part of its model.
+      pathname.replace(/(\/draft)?\/[^/]*$/, "/");
+  return url.href;
+}
+
+/** @param {string} url */
+function busy(url) {
+  const message = `${url} is being loaded. Abort that, or delete it later`;
+  return new TabloomError({ code: "model_busy", message, details: { model: url } });
+}
