@@ -125,14 +125,16 @@ impl<S: RangeSource + 'static, T: Store> Stored<S, T> {
     pub fn digest(&self) -> Option<Digest> {
         let records = self.shared.records.borrow();
         let mut hasher = blake3::Hasher::new();
-        for (file, record) in records.iter() {
+        for (file, record) in records.iter().filter(|(_, record)| !record.is_absent) {
+            if !record.is_whole() {
+                return None;
+            }
             hasher.update(file.as_bytes()).update(&[0]);
             record.chunks.iter().for_each(|chunk| {
                 hasher.update(&chunk.0);
             });
         }
-        let is_known = !records.is_empty() && records.values().all(Record::is_whole);
-        is_known.then(|| Digest(hasher.finalize().into()))
+        (hasher.count() > 0).then(|| Digest(hasher.finalize().into()))
     }
 
     /// Ends a load. On success the files are kept for good; after an error, files that may have caused

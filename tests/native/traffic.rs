@@ -83,8 +83,9 @@ fn chats_come_back_from_host_memory() {
     assert!(with.time_to_first_token.p99 < without.time_to_first_token.p99 / 2.0);
 }
 
-/// Bytes per second that a worker reads from the origin's private file system and checks.
-const STORAGE: f64 = 300e6;
+/// Bytes per second that a SharedWorker reads from the origin's private file system (411e6 measured), checks
+/// (854e6) and copies, one after the other.
+const STORAGE: f64 = 240e6;
 
 #[test]
 fn a_long_prefix_comes_back_from_host_memory_in_a_tenth_of_its_time_and_from_storage_in_a_fifth() {

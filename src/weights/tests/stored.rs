@@ -101,6 +101,30 @@ fn a_stored_model_loads_without_a_server() {
 }
 
 #[test]
+fn the_digest_is_that_of_the_files_downloaded_or_stored() {
+    let digest_of = |script: &Script, store: &MemoryStore| {
+        let source = stored(script, store, None);
+        let loaded = load(&source, &Quantise::KEEP);
+        let digest = source.digest();
+        block_on(source.finish(loaded)).unwrap();
+        digest
+    };
+    let (script, store) = (script(), MemoryStore::default());
+    let first = digest_of(&script, &store).expect("all is known");
+    // A file that does not exist is noted, too.
+    assert_eq!(digest_of(&script, &store), Some(first));
+    let other = Script::new({
+        let mut files = sharded_source().files;
+        *files.get_mut(SHARD).and_then(|bytes| bytes.last_mut()).expect("it has weights") ^= 1;
+        files
+    });
+    assert_ne!(digest_of(&other, &MemoryStore::default()), Some(first));
+    let none = Stored::<_, MemoryStore>::with_chunks(script.source(), None, None, CHUNK);
+    load(&none, &Quantise::KEEP).unwrap();
+    assert_eq!(none.digest(), None, "nothing is digested without a store");
+}
+
+#[test]
 fn an_interrupted_load_resumes_after_its_last_chunk() {
     for manifest in [None, Some(manifest()), Some(manifest_of_files())] {
         let (script, store) = (script(), MemoryStore::default());

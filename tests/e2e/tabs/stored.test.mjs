@@ -34,6 +34,15 @@ async function visit(visitor, options) {
   return { tab, ...read, stored, found };
 }
 
+/** Ends a visit, and the worker that may outlive it. */
+async function leave({ tab }, visitor) {
+  await tab.close();
+  const other = await visitor.tab();
+  await other.command("close");
+  await until("the worker's end", async () => (await other.hosts()).length === 0);
+  await other.close();
+}
+
 /** The model in the tab's store. */
 const kept = (tab) => tab.run("store", async () => (await Engine.store.list())[0]);
 
@@ -63,11 +72,11 @@ for (const [device, host] of /** @type {const} */ ([
         const first = await visit(visitor, options);
         assert.deepEqual([first.stored, first.found], [0, 0]);
         const bytes = await stored(first.tab);
-        await first.tab.close();
+        await leave(first, visitor);
 
         const plain = await visit(visitor, { host });
         assert.deepEqual([plain.answer, plain.stored, plain.found], [first.answer, 0, 0], "not asked for");
-        await plain.tab.close();
+        await leave(plain, visitor);
 
         const again = await visit(visitor, options);
         console.log(
@@ -76,12 +85,12 @@ for (const [device, host] of /** @type {const} */ ([
         assert.equal(again.answer, first.answer);
         assert.ok(again.stored > 250 && again.found > 250, `${again.stored} tokens read, ${again.found} found`);
         assert.equal(await stored(again.tab), bytes, "it is stored once");
-        await again.tab.close();
+        await leave(again, visitor);
 
         // Another device or other options compute other numbers.
         const other = await visit(visitor, { ...options, kv: "int8" });
         assert.equal(other.stored, 0);
-        await other.tab.close();
+        await leave(other, visitor);
         await visitor.close();
       } finally {
         await session.close();
@@ -97,7 +106,7 @@ test("what is damaged is computed, and what is deleted is gone", async () => {
     const options = { host: "private", ...STORES };
     const first = await visit(visitor, options);
     await stored(first.tab);
-    await first.tab.close();
+    await leave(first, visitor);
 
     const spoiler = await visitor.tab();
     const count = await spoiler.run("damage", async () => {
@@ -121,7 +130,7 @@ test("what is damaged is computed, and what is deleted is gone", async () => {
     await stored(damaged.tab);
     await damaged.tab.run("deletion", () => Engine.store.deletePrefixes());
     assert.equal((await kept(damaged.tab)).prefixBytes, 0);
-    await damaged.tab.close();
+    await leave(damaged, visitor);
     const deleted = await visit(visitor, options);
     assert.deepEqual([deleted.answer, deleted.stored], [first.answer, 0]);
     await stored(deleted.tab);
