@@ -13,9 +13,10 @@ const LONG = {
 const STORES = { prefixCache: { storedBytes: 64 * 2 ** 20 } };
 
 /** What a new visit is answered, when the answer began, and how many tokens were read for it. */
-async function visit(visitor, options) {
+async function visit(visitor, options, command = null) {
   const tab = await visitor.tab();
   await tab.load(options);
+  if (command) await tab.command(command);
   const read = await tab.run(
     "an answer",
     async (params) => {
@@ -86,6 +87,12 @@ for (const [device, host] of /** @type {const} */ ([
         assert.ok(again.stored > 250 && again.found > 250, `${again.stored} tokens read, ${again.found} found`);
         assert.equal(await stored(again.tab), bytes, "it is stored once");
         await leave(again, visitor);
+
+        if (host === "shared") {
+          const slow = await visit(visitor, options, "hang files");
+          assert.deepEqual([slow.answer, slow.stored], [first.answer, 0], "no wait for what never comes");
+          await leave(slow, visitor);
+        }
 
         // Another device or other options compute other numbers.
         const other = await visit(visitor, { ...options, kv: "int8" });

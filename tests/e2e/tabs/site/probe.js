@@ -75,6 +75,7 @@ channel.onmessage = async ({ data: { to, command } }) => {
   else if (command === "close") close();
   // In the middle of a step, as a trap in the module would be.
   else if (command === "trap in a step") trapped = true;
+  else if (command === "hang files") FileSystemFileHandle.prototype.getFile = () => new Promise(() => {});
   else if (command === "trap") throw new WebAssembly.RuntimeError("unreachable");
 };
 
