@@ -22,6 +22,7 @@ use std::{
 
 pub use self::{
     defaults::SamplingDefaults,
+    prompted::Prompts,
     reply::Reply,
     request::{Moment, Prompted},
     resume::Resumed,

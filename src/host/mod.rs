@@ -36,15 +36,14 @@ use self::{
     models::{Models, Ready, State},
     outlet::Outlet,
     preparing::{Begun, Prepared, Preparing},
-    stored::Storing,
 };
 use crate::{
     Error, Result,
     api::{DetokenizeRequest, TokenizeRequest},
     engine::TabId,
-    prefixes::{Prefixes, Run, Written},
-    service::{Moment, Service},
-    step::{EntryBlocks, Executor},
+    prefixes::Run,
+    service::{Moment, Prompts, Service},
+    step::Executor,
 };
 
 /// Prefix of the names of tabs' locks, so that no page can make the host wait for another lock.
@@ -167,17 +166,11 @@ impl<E: Executor + 'static> Host<E> {
                     let request = (*request)?.validate()?;
                     Ok(ready.service.prompt_chat(request, now))
                 });
-                self.prepare(
-                    tab,
-                    id,
-                    prompt,
-                    |prompted| prompted.tokens(),
-                    move |service, prompted| {
-                        let credit = prompted.request.stream.then_some(credit);
-                        let request = service.submit_prompted(prompted, moment, &resume)?;
-                        Ok(Begun::Request(request, credit))
-                    },
-                );
+                self.prepare(tab, id, prompt, move |service, prompted| {
+                    let credit = prompted.request.stream.then_some(credit);
+                    let request = service.submit_prompted(prompted, moment, &resume)?;
+                    Ok(Begun::Request(request, credit))
+                });
             }
             Call::Complete { id, request, moment: Asked { now, entropy }, credit, resume } => {
                 let moment = Moment { now, entropy, tab, salt };
@@ -186,44 +179,28 @@ impl<E: Executor + 'static> Host<E> {
                     let request = (*request)?.validate()?;
                     Ok(ready.service.prompt_completion(request))
                 });
-                self.prepare(
-                    tab,
-                    id,
-                    prompt,
-                    |prompted| prompted.tokens(),
-                    move |service, prompted| {
-                        let credit = prompted.request.settings.stream.then_some(credit);
-                        let request = service.complete_prompted(prompted, moment, &resume)?;
-                        Ok(Begun::Request(request, credit))
-                    },
-                );
+                self.prepare(tab, id, prompt, move |service, prompted| {
+                    let credit = prompted.request.settings.stream.then_some(credit);
+                    let request = service.complete_prompted(prompted, moment, &resume)?;
+                    Ok(Begun::Request(request, credit))
+                });
             }
             Call::Embed { id, request } => {
                 let prompt = self
                     .ready(tab, id)
                     .and_then(|ready| Ok(ready.service.prompt_embedding(request?.validate()?)));
-                self.prepare(
-                    tab,
-                    id,
-                    prompt,
-                    |_| &[],
-                    move |service, prompted| {
-                        Ok(Begun::Request(service.embed_prompted(prompted, tab, salt)?, None))
-                    },
-                );
+                self.prepare(tab, id, prompt, move |service, prompted| {
+                    Ok(Begun::Request(service.embed_prompted(prompted, tab, salt)?, None))
+                });
             }
             Call::Tokens { id, task: TokensTask::Tokenize, request, now } => {
                 let tokens = self.ready(tab, id).and_then(|ready| {
                     let request = TokenizeRequest::read(request)?.validate()?;
                     Ok(ready.service.tokenize_in_pieces(request, now))
                 });
-                self.prepare(
-                    tab,
-                    id,
-                    tokens,
-                    |_| &[],
-                    |_, tokens| Ok(Begun::Answered(Value::Tokens(tokens))),
-                );
+                self.prepare(tab, id, tokens, |_, tokens| {
+                    Ok(Begun::Answered(Value::Tokens(tokens)))
+                });
             }
             Call::Tokens { id, task, request, now } => {
                 let result = self.ready(tab, id).and_then(|ready| {
@@ -314,72 +291,6 @@ impl<E: Executor + 'static> Host<E> {
         }
     }
 
-    /// Has a loaded model store the prefixes of tabs that share them, and find what is stored.
-    pub fn store_prefixes(&mut self, model: ModelId, prefixes: Prefixes) {
-        let salt = self.shared_salt();
-        if let Some(ready) = self.models.ready(model) {
-            ready.service.engine().note_ended_of(salt);
-            ready.storing = Some(Storing::new(prefixes, salt));
-        }
-    }
-
-    /// The next run of a model to store, with the read of its blocks: steps go on meanwhile.
-    pub fn next_run(&mut self, model: ModelId) -> Option<(Run, RunRead)> {
-        let ready = self.models.ready(model)?;
-        ready.storing.as_mut()?.next_run(ready.service.engine())
-    }
-
-    /// Records what came of writing a run. Returns the slots of runs to delete, and the record to write.
-    pub fn written(
-        &mut self,
-        model: ModelId,
-        run: Run,
-        written: Written,
-    ) -> Option<(Vec<u32>, Vec<u8>)> {
-        let storing = self.models.ready(model)?.storing.as_mut()?;
-        let next = storing.written(run, written);
-        if storing.add(Vec::new()) {
-            self.tasks.push(Task::Write { model });
-        }
-        next
-    }
-
-    /// Records that the record of a model's runs was written.
-    pub fn recorded(&mut self, model: ModelId) {
-        let storing = self.models.ready(model).and_then(|ready| ready.storing.as_mut());
-        if let Some(storing) = storing {
-            storing.recorded();
-            if storing.add(Vec::new()) {
-                self.tasks.push(Task::Write { model });
-            }
-        }
-    }
-
-    /// Takes the blocks of a run that was read for a call; `None` if that has failed.
-    pub fn read(
-        &mut self,
-        model: ModelId,
-        (tab, id): (TabId, u32),
-        run: &Run,
-        blocks: Option<&EntryBlocks>,
-    ) {
-        let Some(ready) = self.models.ready(model) else { return };
-        let Some(storing) = &mut ready.storing else { return };
-        // Without a prompt the call was cancelled.
-        let Some(prompt) = self.preparing.prompt(tab, id) else { return };
-        match blocks {
-            Some(blocks) => ready.service.engine().adopt(tab, prompt, storing.salt, blocks),
-            None => storing.prefixes.forget(prompt, run.entries.start),
-        }
-    }
-
-    /// Begins a call whose runs were read.
-    pub fn begin_read(&mut self, tab: TabId, id: u32) {
-        if let Some(prepared) = self.preparing.has_read(tab, id) {
-            self.begin(prepared);
-        }
-    }
-
     /// Whether there is such a model, loading or loaded.
     pub fn has(&self, model: ModelId) -> bool {
         self.models.get(model).is_some()
@@ -413,10 +324,7 @@ impl<E: Executor + 'static> Host<E> {
             for (request, reply) in ready.service.take_replies() {
                 ready.reply(request, reply, &mut self.outbox);
             }
-            let ended = ready.service.engine().take_ended();
-            if ready.storing.as_mut().is_some_and(|storing| storing.add(ended)) {
-                self.tasks.push(Task::Write { model });
-            }
+            self.tasks.extend(ready.store_ended(model));
             if ready.service.is_closed() {
                 stopped.push(model);
             }
@@ -472,11 +380,6 @@ impl<E: Executor + 'static> Host<E> {
         self.tabs.insert(tab, Tab { visible, salt, model: None });
         let host = self.identity.lock.clone();
         Ok(Welcome { version: VERSION, protocol: PROTOCOL, host })
-    }
-
-    /// The salt of tabs that share their prefix cache with all.
-    fn shared_salt(&self) -> u64 {
-        self.salt(TabId(0), &Isolation::Shared)
     }
 
     /// A number that pages cannot predict; tabs with the same salt share their prefix cache.
@@ -564,49 +467,20 @@ impl<E: Executor + 'static> Host<E> {
     }
 
     /// Begins a call with what `work` gives, at once if that takes no pause.
-    fn prepare<T: 'static>(
+    fn prepare<T: Prompts + 'static>(
         &mut self,
         tab: TabId,
         id: u32,
         work: Result<LocalBoxFuture<'static, Result<T>>>,
-        prompt: fn(&T) -> &[u32],
         begin: impl FnOnce(&mut Service<E>, T) -> Result<Begun> + 'static,
     ) {
         let work = match work {
             Ok(work) => work,
             Err(error) => return self.answer(tab, id, Err(error)),
         };
-        if let Some(prepared) = self.preparing.insert(tab, id, work, prompt, begin) {
+        if let Some(prepared) = self.preparing.insert(tab, id, work, begin) {
             self.read_or_begin(prepared);
         }
-    }
-
-    /// Begins a call whose texts are tokens, once what is stored of its prefix was read.
-    fn read_or_begin(&mut self, prepared: Prepared<E>) {
-        let Prepared { tab, id, .. } = prepared;
-        let prompt = prepared.begin.as_ref().map_or(&[][..], |begin| &begin.prompt);
-        match self.read_of(tab, id, prompt) {
-            Some(read) => {
-                self.preparing.read(prepared);
-                self.tasks.push(read);
-            }
-            None => self.begin(prepared),
-        }
-    }
-
-    /// The read of the stored runs that continue what is cached of a call's prompt, if there are any.
-    fn read_of(&mut self, tab: TabId, id: u32, prompt: &[u32]) -> Option<Task> {
-        let Tab { model, salt, .. } = self.tabs.get(&tab)?;
-        let (model, salt) = ((*model)?, *salt);
-        let ready = self.models.ready(model)?;
-        let storing = ready.storing.as_mut().filter(|storing| storing.salt == salt)?;
-        let engine = ready.service.engine();
-        if let Some(row) = engine.row_time() {
-            storing.prefixes.measured(row);
-        }
-        let (runs, within) = storing.prefixes.find(prompt, engine.cached(prompt, salt));
-        let groups = storing.prefixes.shape().groups;
-        (!runs.is_empty()).then_some(Task::Read { model, tab, id, runs, groups, within })
     }
 
     /// Begins a call.

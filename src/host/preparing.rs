@@ -8,7 +8,7 @@ use super::protocol::Value;
 use crate::{
     Result,
     engine::{RequestId, TabId},
-    service::Service,
+    service::{Prompts, Service},
 };
 
 /// The calls, in the order of their turns.
@@ -57,17 +57,16 @@ impl<E: 'static> Preparing<E> {
     }
 
     /// Does the first piece of a call's work. Returns the call if that was all.
-    pub fn insert<T: 'static>(
+    pub fn insert<T: Prompts + 'static>(
         &mut self,
         tab: TabId,
         id: u32,
         work: LocalBoxFuture<'static, Result<T>>,
-        prompt: fn(&T) -> &[u32],
         begin: impl FnOnce(&mut Service<E>, T) -> Result<Begun> + 'static,
     ) -> Option<Prepared<E>> {
-        let work = work.map(move |prepared| {
+        let work = work.map(|prepared| {
             prepared.map(|prepared| Begin {
-                prompt: prompt(&prepared).to_vec(),
+                prompt: prepared.prompt().to_vec(),
                 begin: Box::new(move |service: &mut Service<E>| begin(service, prepared)),
             })
         });

@@ -11,19 +11,29 @@ use crate::{
     text::{PIECE_BYTES, Prompt, pause},
 };
 
-impl Prompted<ChatRequest, Prompt> {
-    /// The tokens of its prompt.
-    pub fn tokens(&self) -> &[u32] {
+/// What was prepared for a call.
+pub trait Prompts {
+    /// The tokens of the first prompt that is answered; none if nothing is generated.
+    fn prompt(&self) -> &[u32] {
+        &[]
+    }
+}
+
+impl Prompts for Prompted<ChatRequest, Prompt> {
+    fn prompt(&self) -> &[u32] {
         &self.prompt.ids
     }
 }
 
-impl Prompted<CompleteRequest> {
-    /// The tokens of its first prompt.
-    pub fn tokens(&self) -> &[u32] {
+impl Prompts for Prompted<CompleteRequest> {
+    fn prompt(&self) -> &[u32] {
         self.prompt.first().map_or(&[], |prompt| prompt)
     }
 }
+
+impl Prompts for Prompted<EmbedRequest> {}
+
+impl Prompts for TokenizeResponse {}
 
 /// Work that pauses now and then, and waits for nothing else: each time it is polled it does a piece.
 type Pieces<T> = LocalBoxFuture<'static, Result<T>>;
