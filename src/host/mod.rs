@@ -9,6 +9,7 @@ mod preparing;
 mod protocol;
 mod state;
 mod stored;
+mod storing;
 mod turns;
 
 use std::{
@@ -28,7 +29,7 @@ pub use self::{
         Speculation, TokensTask, VERSION, Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
-    stored::RunRead,
+    storing::RunRead,
     turns::ModelId,
 };
 
@@ -324,7 +325,8 @@ impl<E: Executor + 'static> Host<E> {
             for (request, reply) in ready.service.take_replies() {
                 ready.reply(request, reply, &mut self.outbox);
             }
-            self.tasks.extend(ready.store_ended(model));
+            let has_more = ready.store_ended();
+            self.tasks.extend(has_more.then_some(Task::Write { model }));
             if ready.service.is_closed() {
                 stopped.push(model);
             }

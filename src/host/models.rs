@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::{
     outlet::{Outlet, Piece},
     protocol::{Answer, Info, Options, Outbox, Progress, Value},
-    stored::Storing,
+    storing::Storing,
     turns::{ModelId, Turns},
 };
 use crate::{
@@ -366,6 +366,12 @@ impl<E: Executor> Ready<E> {
             caller.held = outlet.is_full();
             self.service.hold(request, caller.held);
         }
+    }
+
+    /// Notes the conversations that have ended, if they are stored. Returns whether to store a run of one.
+    pub fn store_ended(&mut self) -> bool {
+        let ended = self.service.engine().take_ended();
+        self.storing.as_mut().is_some_and(|storing| storing.add(ended))
     }
 
     /// Cancels all requests of a tab.

@@ -1,98 +1,16 @@
-//! The prefixes of a model that are stored between visits: which conversations wait to be stored, and what is
-//! written.
+//! What a host does for prefixes that are stored between visits.
 
-use std::{collections::VecDeque, ops::Range};
-
-use futures::{FutureExt, future::LocalBoxFuture};
-
-use super::{Host, Isolation, Tab, Task, models::Ready, preparing::Prepared, turns::ModelId};
+use super::{
+    Host, Isolation, Tab, Task,
+    preparing::Prepared,
+    storing::{RunRead, Storing},
+    turns::ModelId,
+};
 use crate::{
-    engine::{Ended, Engine, TabId},
+    engine::TabId,
     prefixes::{Prefixes, Run, Written},
     step::{EntryBlocks, Executor},
 };
-
-/// Conversations that wait; the oldest are dropped.
-const MOST: usize = 16;
-
-/// A read of a run's blocks; `None` if it has failed.
-pub type RunRead = LocalBoxFuture<'static, Option<EntryBlocks>>;
-
-/// What a model stores, and has stored.
-pub struct Storing {
-    prefixes: Prefixes,
-    /// The salt of the tabs that share their prefixes: only these are stored.
-    salt: u64,
-    /// Tokens of conversations that have ended.
-    waiting: VecDeque<Vec<u32>>,
-    is_writing: bool,
-    /// Whether the storage refuses more.
-    is_full: bool,
-}
-
-impl Storing {
-    /// Stores conversations with this salt beside what is stored already.
-    fn new(prefixes: Prefixes, salt: u64) -> Storing {
-        Storing { prefixes, salt, waiting: VecDeque::new(), is_writing: false, is_full: false }
-    }
-
-    /// Adds conversations that have ended. Returns whether to store a run of one.
-    fn add(&mut self, ended: Vec<Ended>) -> bool {
-        for Ended { tokens, is_sound } in ended {
-            if !is_sound {
-                self.prefixes.forget(&tokens, 0);
-            } else if !self.is_full {
-                self.waiting.push_back(tokens);
-            }
-        }
-        while self.waiting.len() > MOST {
-            self.waiting.pop_front();
-        }
-        !self.waiting.is_empty() && !self.is_writing
-    }
-
-    /// The next run to store, and the read of its blocks.
-    fn next_run(&mut self, engine: &mut Engine<impl Executor>) -> Option<(Run, RunRead)> {
-        while let Some(tokens) = self.waiting.front().filter(|_| !self.is_writing) {
-            let on_device = engine.on_device(tokens, self.salt);
-            let Some(run) = self.prefixes.missing(tokens, on_device) else {
-                self.waiting.pop_front();
-                continue;
-            };
-            let Range { start, end } = run.entries;
-            let read = engine.read_prefix(tokens, self.salt, start..end)?;
-            self.is_writing = true;
-            return Some((run, read.map(Result::ok).boxed_local()));
-        }
-        None
-    }
-
-    /// Records what came of writing a run. Returns the slots to delete and the record to write.
-    fn written(&mut self, run: Run, written: Written) -> Option<(Vec<u32>, Vec<u8>)> {
-        self.is_writing = false;
-        match written {
-            Written::Bytes(bytes) => {
-                let dropped = self.prefixes.insert(Run { bytes, ..run });
-                self.is_writing = true;
-                return Some((dropped, self.prefixes.record()));
-            }
-            Written::Refused => {
-                self.is_full = true;
-                self.waiting.clear();
-            }
-            Written::Deleted => self.prefixes.clear(),
-        }
-        None
-    }
-}
-
-impl<E: Executor> Ready<E> {
-    /// Notes the conversations that have ended, if they are stored. Returns the task of storing a run of one.
-    pub fn store_ended(&mut self, model: ModelId) -> Option<Task> {
-        let ended = self.service.engine().take_ended();
-        self.storing.as_mut()?.add(ended).then_some(Task::Write { model })
-    }
-}
 
 impl<E: Executor + 'static> Host<E> {
     /// Has a loaded model store the prefixes of tabs that share them, and find what is stored.
@@ -119,7 +37,8 @@ impl<E: Executor + 'static> Host<E> {
     ) -> Option<(Vec<u32>, Vec<u8>)> {
         let ready = self.models.ready(model)?;
         let next = ready.storing.as_mut()?.written(run, written);
-        self.tasks.extend(ready.store_ended(model));
+        let has_more = ready.store_ended();
+        self.tasks.extend(has_more.then_some(Task::Write { model }));
         next
     }
 
@@ -129,7 +48,8 @@ impl<E: Executor + 'static> Host<E> {
         if let Some(storing) = &mut ready.storing {
             storing.is_writing = false;
         }
-        self.tasks.extend(ready.store_ended(model));
+        let has_more = ready.store_ended();
+        self.tasks.extend(has_more.then_some(Task::Write { model }));
     }
 
     /// Takes the blocks of a run that was read for a call; `None` if that has failed.

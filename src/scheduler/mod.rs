@@ -31,9 +31,8 @@ mod tests;
 pub use self::{
     options::{Options, Policy},
     repetition::Repetition,
-    request::{Event, FinishReason, Goal, PinId, Request, RequestId, TabId, Usage},
+    request::{Ended, Event, FinishReason, Goal, PinId, Request, RequestId, TabId, Usage},
     state::Scheduler,
-    stored::Ended,
 };
 
 use std::time::Duration;

@@ -189,6 +189,14 @@ impl Event {
     }
 }
 
+/// A sequence that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    pub tokens: Vec<u32>,
+    /// Whether its logits were finite: else its keys and values, and where they came from, may be wrong.
+    pub is_sound: bool,
+}
+
 /// Why a request ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FinishReason {

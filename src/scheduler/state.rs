@@ -6,9 +6,8 @@ use super::{
     options::Options,
     pace::Pace,
     queue::Queue,
-    request::{Event, PinId},
+    request::{Ended, Event, PinId},
     sequence::Sequence,
-    stored::Ended,
 };
 use crate::{
     cache::{KvCache, Pin},

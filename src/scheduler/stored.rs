@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-    request::{FinishReason, TabId},
+    request::{Ended, FinishReason, TabId},
     sequence::Sequence,
     state::Scheduler,
 };
@@ -12,14 +12,6 @@ use crate::{Error, step::BLOCK_SIZE};
 
 /// Sequences that wait to be stored.
 const MOST: usize = 16;
-
-/// A sequence that has ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
-    pub tokens: Vec<u32>,
-    /// Whether its logits were finite: else its keys and values, and where they came from, may be wrong.
-    pub is_sound: bool,
-}
 
 impl Scheduler {
     /// Keeps the tokens of sequences with this salt when they end, for [`Scheduler::take_ended`].

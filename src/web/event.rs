@@ -3,7 +3,7 @@
 use futures::channel::{mpsc::UnboundedSender, oneshot};
 use wasm_bindgen::JsValue;
 
-use super::{load::LoadedModel, port::Port};
+use super::{loaded::LoadedModel, port::Port};
 use crate::{
     Result,
     engine::TabId,

@@ -18,7 +18,8 @@ use super::{
     BrowserStore,
     environment::Environment,
     event::{Event, send},
-    load::{LoadedModel, inspect, load},
+    load::{inspect, load},
+    loaded::LoadedModel,
     port::{Line, Port},
     turn::Turn,
 };

@@ -14,18 +14,19 @@ use super::{
     BrowserStore, Fetch, FetchSource, Files, ModuleCompiler,
     environment::Environment,
     event::{Event, send},
+    loaded::{LoadedModel, open_prefixes, prefix_root},
 };
 use crate::{
     Error, Result, engine,
     executor::{AnyExecutor, KvKind},
     host::{
         Device, Draft, DraftInfo, Info, Inspection, Keep, Kv, ModelId, Options, Progress, Quantize,
-        SlidingWindow, VERSION,
+        SlidingWindow,
     },
     layout::Layout,
     load::{self, DraftWith, LoadOptions, Loaded, Opened, SharedGpu, quantise_all},
-    manifest::{Digest, Manifest},
-    prefixes::{Prefixes, RunFiles, Shape},
+    manifest::Manifest,
+    prefixes::Shape,
     service::{SamplingDefaults, Service},
     step::{Executor, Window},
     weights::{self, Parallel, Quantise, Server, Stored, Within},
@@ -75,39 +76,12 @@ pub async fn load(
     let mut prefixes = None;
     if let (false, Some(shape), [Some(own), Some(drafter)]) = (is_local, shape, digests) {
         let root = prefix_root(options, &info, [own, drafter]);
-        prefixes = open_prefixes(root, shape, options, &info.model, environment).await;
+        let most = options.prefix_cache.stored_bytes;
+        if let Some(store) = find_store(Keep::Opfs, environment).await {
+            prefixes = Some(open_prefixes(store, &info.model, root, shape, most).await);
+        }
     }
     Ok(LoadedModel { service, info, prefixes })
-}
-
-/// A loaded model.
-pub struct LoadedModel {
-    pub service: Service<AnyExecutor>,
-    pub info: Info,
-    /// If prefixes are stored between visits: which are, and where.
-    pub prefixes: Option<(Prefixes, RunFiles<BrowserStore>)>,
-}
-
-/// A digest of all that the keys and values of given tokens depend on.
-fn prefix_root(options: &Options, info: &Info, files: [Digest; 2]) -> Digest {
-    let Options { quantize, kv, sliding_window, draft, .. } = options;
-    let Info { model, device, adapter, .. } = info;
-    let depends = format!(
-        "{VERSION} {model} {files:?} {quantize:?} {kv:?} {sliding_window:?} {draft:?} {device} {adapter}"
-    );
-    Digest(blake3::hash(depends.as_bytes()).into())
-}
-
-async fn open_prefixes(
-    root: Digest,
-    shape: Shape,
-    options: &Options,
-    model: &str,
-    environment: &Environment,
-) -> Option<(Prefixes, RunFiles<BrowserStore>)> {
-    let store = find_store(Keep::Opfs, environment).await?;
-    let (files, record) = RunFiles::open(store, model.into()).await;
-    Some((Prefixes::new(root, shape, options.prefix_cache.stored_bytes, &record), files))
 }
 
 /// Begins to load the model in the folder `url`, and stops before its weights. What is not kept in the

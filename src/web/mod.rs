@@ -7,6 +7,7 @@ mod files;
 mod grammar;
 mod host;
 mod load;
+mod loaded;
 mod port;
 mod store;
 mod stream;
