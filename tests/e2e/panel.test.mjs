@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ADAPTER, launch, testBeyondFirefox, url } from "./browser.mjs";
-import { PROBLEM, ask, open, ready } from "./demo.mjs";
+import { MESSAGES, PROBLEM, ask, loaded, open, ready } from "./demo.mjs";
 
 const STORY = "Tell me a story about a fox.";
 
@@ -479,6 +479,28 @@ test("an engine of one's own is shown as that", async () => {
   await page.locator("#tab-engine").click();
   await page.locator("#panel dd", { hasText: "a worker for this tab alone" }).waitFor();
   assert.equal(await page.locator("#panel a").isVisible(), false);
+  await context.close();
+});
+
+test("a long conversation that goes on in the next visit is read from storage, and the panel says so", async () => {
+  const context = await browser.newContext();
+  const { page } = await ready(context, `${url}?device=cpu&host=private&temperature=0`);
+  const long = "Once upon a time there was a fox who wanted to learn to fly like a bird. ".repeat(20);
+  await ask(page, `${long}What did the fox want?`);
+  // The record of what is stored comes last.
+  await page.waitForFunction(async () => {
+    const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("tabloom");
+    for await (const name of folder.keys()) if (name.endsWith(encodeURIComponent("?tabloom-kv"))) return true;
+    return false;
+  });
+  await page.reload();
+  await loaded(page);
+  await page.locator("#conversation-list button").first().click();
+  await page.locator(MESSAGES).nth(1).waitFor();
+  await ask(page, "And then?");
+  await page.locator("#tab-engine").click();
+  const storage = page.locator("#panel .facts", { hasText: /[1-9]\d* from this device’s storage/ });
+  await storage.waitFor();
   await context.close();
 });
 
