@@ -119,8 +119,9 @@ test("what is damaged is computed, and what is deleted is gone", async () => {
     const count = await spoiler.run("damage", async () => {
       const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("tabloom");
       let count = 0;
-      for await (const [name, handle] of folder.entries()) {
+      for await (const name of folder.keys()) {
         if (!decodeURIComponent(name).includes("?tabloom-kv=")) continue;
+        const handle = await folder.getFileHandle(name);
         const file = new Uint8Array(await (await handle.getFile()).arrayBuffer());
         file[file.length >> 1] ^= 1;
         const writable = await handle.createWritable();
@@ -147,7 +148,9 @@ test("what is damaged is computed, and what is deleted is gone", async () => {
     assert.equal(await kept(deleted.tab), undefined);
     const files = await deleted.tab.run("files", async () => {
       const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("tabloom");
-      return Array.fromAsync(folder.keys());
+      const names = [];
+      for await (const name of folder.keys()) names.push(name);
+      return names;
     });
     assert.deepEqual(files, []);
     await visitor.close();
