@@ -79,7 +79,11 @@ impl Storing {
                 self.is_full = true;
                 self.waiting.clear();
             }
-            Written::Deleted => self.prefixes.clear(),
+            Written::Deleted => {
+                self.prefixes.clear();
+                // What ended before was deleted, too.
+                self.waiting.clear();
+            }
         }
         None
     }

@@ -487,12 +487,12 @@ test("a long conversation that goes on in the next visit is read from storage, a
   const { page } = await ready(context, `${url}?device=cpu&host=private&temperature=0`);
   const long = "Once upon a time there was a fox who wanted to learn to fly like a bird. ".repeat(20);
   await ask(page, `${long}What did the fox want?`);
-  // The record of what is stored comes last.
-  await page.waitForFunction(async () => {
-    const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("tabloom");
-    for await (const name of folder.keys()) if (name.endsWith(encodeURIComponent("?tabloom-kv"))) return true;
-    return false;
-  });
+  const stored = (/** @type {boolean} */ is) =>
+    page.waitForFunction(async (is) => {
+      const { Engine } = await import(`${new URL("tabloom/index.js", document.baseURI)}`);
+      return (await Engine.store.list()).some(({ prefixBytes }) => prefixBytes > 0) === is;
+    }, is);
+  await stored(true);
   await page.reload();
   await loaded(page);
   await page.locator("#conversation-list button").first().click();
@@ -501,6 +501,10 @@ test("a long conversation that goes on in the next visit is read from storage, a
   await page.locator("#tab-engine").click();
   const storage = page.locator("#panel .facts", { hasText: /[1-9]\d* from this device’s storage/ });
   await storage.waitFor();
+  await page.locator("#tab-chat").click();
+  await page.locator("#conversation-list .icon").first().click();
+  await page.getByRole("menuitem", { name: "Delete" }).click();
+  await stored(false);
   await context.close();
 });
 

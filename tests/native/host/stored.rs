@@ -197,9 +197,12 @@ fn what_a_page_has_deleted_is_not_missed_and_the_next_conversation_stored() {
     let mut longer = long(1);
     longer["request"]["messages"][0]["content"] =
         "Once upon a time there was a dog. ".repeat(30).into();
-    world.post(page.tab, longer);
-    disk.serve(&mut world);
-    assert_eq!(disk.files.len(), all);
+    // The first write notices that, and what has ended by then counts as deleted.
+    for expected in [0, all] {
+        world.post(page.tab, longer.clone());
+        disk.serve(&mut world);
+        assert_eq!(disk.files.len(), expected);
+    }
 }
 
 #[test]
