@@ -1034,6 +1034,22 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();
   await page.goto(`${url}?temperature=0&lang=de#bench`);
   await page.locator("#bench-results caption", { hasText: /^Standardmodell, geladen in / }).waitFor();
+  // On a phone each figure has a line, however long its name is.
+  await page.setViewportSize({ width: 390, height: 844 });
+  const cells = await page.locator("#bench-results tbody tr").evaluateAll((rows) =>
+    rows.map((row) =>
+      [...row.children].map((cell) => {
+        const { left, right, height } = cell.getBoundingClientRect();
+        return [left, right, height].map(Math.round).join();
+      }),
+    ),
+  );
+  assert.equal(cells.length, 6);
+  const [[first]] = cells;
+  assert.deepEqual(
+    cells.flat().filter((cell) => cell !== first),
+    [],
+  );
   assert.deepEqual(problems, []);
   await page.context().close();
 });
