@@ -45,7 +45,8 @@ export class Chat extends EventTarget {
     const root = $("conversation").attachShadow({ mode: "open" });
     this.#view = new ChatInTurn(root, {
       engine: loader,
-      request: (messages) => this.#request(messages),
+      prompt: (messages) => this.#told(messages),
+      request: () => this.#request(),
       keep: () => this.#keep(),
       clear: () => this.begin(),
       startable: () => true,
@@ -218,11 +219,10 @@ export class Chat extends EventTarget {
     }
   }
 
-  /** @param {{role: "user" | "assistant", content: string}[]} messages */
-  #request(messages) {
+  #request() {
     this.#speed = new Speed(performance.now());
     this.#counted = undefined;
-    return { messages: this.#told(messages), stream_options: { include_usage: true }, ...this.#settings.params };
+    return { stream_options: { include_usage: true }, ...this.#settings.params };
   }
 
   /**

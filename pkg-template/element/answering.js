@@ -131,7 +131,8 @@ export class Answering {
     const { view, conversation } = this.#chat;
     for (;;) {
       const params = /** @type {ChatCompletionParams & {stream: true}} */ ({
-        ...this.#host.request(sent(conversation.remembered)),
+        ...this.#host.request(),
+        messages: this.#host.prompt(sent(conversation.remembered)),
         stream: true,
         stream_options: { include_usage: true },
       });

@@ -118,10 +118,7 @@ export class Message {
     if (this.#rendered) return this.#rendered.show(content, this.#growing);
     if (QUOTED.test(content)) {
       import("./folded.js").then(
-        ({ showFolded }) => {
-          showFolded(this.text, content);
-          this.#view?.follow();
-        },
+        ({ showFolded }) => showFolded(this.text, content, this.#view?.actions.engine()),
         () => (this.text.textContent = content),
       );
     } else this.text.textContent = content;
