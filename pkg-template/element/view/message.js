@@ -59,7 +59,6 @@ export class Message {
       this.#frame = 0;
       this.#dots?.remove();
       this.#tell();
-      this.#view?.follow();
     });
   }
 

@@ -210,11 +210,6 @@ export class View {
     this.refresh();
   }
 
-  /** Scrolls to the end, unless the reader has scrolled away. */
-  follow() {
-    this.#follower.follow();
-  }
-
   /** Scrolls to the end, wherever the reader is. */
   toEnd() {
     if (this.last) this.#follower.toEnd();
