@@ -1033,6 +1033,10 @@ test("a question is as long as what the model is told: with its template, the sy
   await chat.locator("input[type=file]").setInputFiles([file("a.txt", "y".repeat(107))]);
   await notice.filter({ hasText: "Too long: 140 tokens" }).waitFor();
   assert.ok(await send.isDisabled());
+  // Where nothing could be asked it is not the question that is too long, which a request says.
+  await page.evaluate(() => (chat.system = "s".repeat(140)));
+  await input.fill("Why");
+  await notice.waitFor({ state: "hidden" });
 });
 
 test("a new chat begins empty", async () => {

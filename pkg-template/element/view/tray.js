@@ -105,26 +105,30 @@ export class Tray {
   /** Counts the tokens of what is attached, and of all that the model would be told, once there is an engine. */
   async count() {
     const { area, view } = this.#attachments;
+    const { content } = this;
     const engine = view.actions.engine();
     const counting = (this.#counting = {});
     if (!engine) return;
     showTokens(area, engine);
+    let count = 0;
     const { context } = engine.info;
     try {
-      const counts = await Promise.all(this.#quotes.map((quote) => tokensOf(quote, engine)));
-      let count = counts.reduce((sum, count) => sum + count, 0);
-      // The others come with the model's template and around what is attached; what is far too long is not read anew
-      // with each letter.
-      if (count < context)
-        count = await engine.countTokens(view.actions.prompt([{ role: "user", content: this.content }]));
-      if (this.#counting !== counting) return;
-      const over = count < context ? "" : fill(TEXTS.over, { count, context });
-      if (this.#attachments.over === over) return;
-      this.#attachments.over = over;
-      view.refresh();
+      for (const quote of this.#quotes) count += await tokensOf(quote, engine);
+      const told = (/** @type {string} */ content) =>
+        engine.countTokens(view.actions.prompt([{ role: "user", content }]));
+      // What is too much by itself is not read anew with each letter.
+      if (content && count < context) count = await told(content);
+      // What comes with every question may be too much: then a request says so.
+      if (count >= context && (await told("x")) >= context) count = 0;
     } catch {
-      // The engine is gone; what is shown stays.
+      // Where it fails, a request will say why.
+      count = 0;
     }
+    if (this.#counting !== counting) return;
+    const over = count < context ? "" : fill(TEXTS.over, { count, context });
+    if (this.#attachments.over === over) return;
+    this.#attachments.over = over;
+    view.refresh();
   }
 
   /** @param {number} length of what is to be attached, too */
