@@ -157,7 +157,11 @@ export class TabloomChat extends Base {
   });
   #chat = new Chat(this.attachShadow({ mode: "open" }), {
     engine: this.#engine,
-    request: (messages) => this.#request(messages),
+    prompt: (messages) => {
+      const { system } = this;
+      return system ? [{ role: "system", content: system }, ...messages] : messages;
+    },
+    request: () => this.#request(),
     keep: () => this.#history?.write(this.#chat.conversation.messages),
     startable: () => Boolean(this.model) && !this.autoload,
     useProcessor: () => {
@@ -396,10 +400,7 @@ export class TabloomChat extends Base {
     return { model, options };
   }
 
-  /** @param {{role: "user" | "assistant", content: string}[]} messages */
-  #request(messages) {
-    const { system } = this;
-    const first = system ? [{ role: /** @type {const} */ ("system"), content: system }] : [];
+  #request() {
     const [temperature, max_completion_tokens] = ["temperature", "max-tokens"].map((attribute) => {
       const text = this.getAttribute(attribute);
       const number = numeric(text);
@@ -407,7 +408,7 @@ export class TabloomChat extends Base {
       const message = `${attribute}: found ${JSON.stringify(text)}, expected a number`;
       throw new TabloomError({ code: "invalid_request", message, param: attribute });
     });
-    return { messages: [...first, ...messages], temperature, max_completion_tokens };
+    return { temperature, max_completion_tokens };
   }
 
   /** @param {TabloomChatState} state */

@@ -1,8 +1,8 @@
 // The conversation that is shown, in the package's chat, with what the page has more: a record of it for the
-// archive, settings of its own, how fast it goes, how full the context is, and draft tokens.
+// archive, settings of its own, what is not asked yet, how fast it goes, how full the context is, and draft tokens.
 import { checked } from "./tabloom/element/parts.js";
 import { textsOf } from "./archive.js";
-import { $, button, write } from "./dom.js";
+import { $, button, html, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Speed } from "./format.js";
 import { latest } from "./settings.js";
@@ -12,27 +12,37 @@ import { ChatInTurn } from "./turn.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
 
-/** What is not asked yet, kept while the tab lasts. */
-const DRAFT = "tabloom-draft";
+/** What is not asked yet, by conversation, kept while the tab lasts. */
+const UNSENT = "tabloom-unsent";
 
 /**
- * Dispatches `change` when the conversation has changed and is to be kept, and `show` when another one is
- * shown, with the title of one that was left in the middle of an answer.
+ * A conversation in a chat of its own, which it keeps as long as it is answered, also while another is shown.
+ *
+ * @typedef {object} Talk
+ * @property {HTMLElement} element
+ * @property {ChatInTurn} view
+ * @property {Conversation} conversation
+ * @property {Speed} speed
+ * @property {number} tokens of the conversation up to its last message, once they are counted, which is then `counted`
+ * @property {object | null} [counted]
+ * @property {HTMLElement} dismiss takes an error away
+ * @property {Pick<import("./settings.js").Settings, "own" | "values" | "params">} settings
+ */
+
+/**
+ * Dispatches `change` when a conversation has changed and is to be kept, `show` when another one is shown, with the
+ * title of the one before if that is still answered, and `answered` when it is, with its title unless that failed.
  */
 export class Chat extends EventTarget {
   #loader;
   #settings;
-  #view;
-  /** @type {Conversation} */
-  conversation = blank();
-  #speed = new Speed(0);
-  /** Tokens of the conversation up to its last message, once they are counted, which is then `counted`. */
-  #tokens = 0;
-  /** @type {object | null | undefined} */
-  #counted;
+  #talk;
+  /** @type {Talk[]} those that are answered while another is shown */
+  #away = [];
+  /** @type {Map<string, string>} what is not asked yet elsewhere, by `keyOf` */
+  #unsent = new Map();
   /** @type {WeakMap<object, Drafts>} by message */
   #drafts = new WeakMap();
-  #dismiss = button(texts.chat.dismiss, () => this.#settle(), { class: "pill" });
 
   /**
    * @param {import("./loader.js").Loader} loader
@@ -42,31 +52,10 @@ export class Chat extends EventTarget {
     super();
     this.#loader = loader;
     this.#settings = settings;
-    const root = $("conversation").attachShadow({ mode: "open" });
-    this.#view = new ChatInTurn(root, {
-      engine: loader,
-      request: (messages) => this.#request(messages),
-      keep: () => this.#keep(),
-      clear: () => this.begin(),
-      startable: () => true,
-      useProcessor: () => loader.useProcessor(),
-      onState: () => this.#refresh(),
-      onError: (error) => {
-        const { code, message } = error;
-        if (code === "context_length_exceeded") Object.assign(error, { message: this.#tooLong(), cause: { message } });
-        // The engine's own words, for those who look.
-        problem.setAttribute("title", error.cause?.message ?? "");
-        // In a small window it may be far below.
-        requestAnimationFrame(() => problem.scrollIntoView({ block: "nearest" }));
-      },
-      onChunk: (chunk, message) => this.#count(chunk, message),
-    });
-    root.adoptedStyleSheets.push(Drafts.style());
-    const problem = /** @type {Element} */ (root.querySelector("[part=error]"));
-    problem.querySelector(".buttons")?.append(this.#dismiss);
+    this.#talk = this.#make($("conversation"));
     loader.addEventListener("change", () => {
       // Another model has other tokens.
-      this.#counted = undefined;
+      this.#talk.counted = undefined;
       this.#view.update();
     });
     loader.addEventListener("progress", () => {
@@ -76,7 +65,57 @@ export class Chat extends EventTarget {
     settings.addEventListener("change", () => this.#set());
     settings.use(latest());
     this.begin();
-    this.#keepDraft();
+    this.#keepUnsent();
+  }
+
+  /**
+   * @param {HTMLElement} element
+   * @returns {Talk}
+   */
+  #make(element) {
+    const loader = this.#loader;
+    const root = element.attachShadow({ mode: "open" });
+    const view = new ChatInTurn(root, {
+      engine: loader,
+      prompt: (messages) => told(talk, messages),
+      request: () => this.#request(talk),
+      keep: () => this.#keep(talk),
+      clear: () => this.begin(),
+      startable: () => true,
+      useProcessor: () => loader.useProcessor(),
+      onState: (state) => {
+        if (talk === this.#talk) this.#refresh();
+        else if (!view.answering) this.#end(talk, state);
+      },
+      onError: (error) => {
+        const { code, message } = error;
+        if (code === "context_length_exceeded") Object.assign(error, { message: this.#tooLong(), cause: { message } });
+        // The engine's own words, for those who look.
+        problem.setAttribute("title", error.cause?.message ?? "");
+        // In a small window it may be far below.
+        requestAnimationFrame(() => problem.scrollIntoView({ block: "nearest" }));
+      },
+      onChunk: (chunk, message) => this.#count(talk, chunk, message),
+    });
+    root.adoptedStyleSheets.push(Drafts.style());
+    const problem = /** @type {Element} */ (root.querySelector("[part=error]"));
+    const dismiss = button(texts.chat.dismiss, () => this.#settle(), { class: "pill" });
+    problem.querySelector(".buttons")?.append(dismiss);
+    /** @type {Talk} */
+    const talk = {
+      ...{ element, view, dismiss, conversation: blank(), settings: this.#settings },
+      ...{ speed: new Speed(0), tokens: 0 },
+    };
+    return talk;
+  }
+
+  get #view() {
+    return this.#talk.view;
+  }
+
+  /** The conversation that is shown. */
+  get conversation() {
+    return this.#talk.conversation;
   }
 
   /** Whether another tab gets an answer in this conversation: a question waits for its end. */
@@ -94,24 +133,78 @@ export class Chat extends EventTarget {
   }
 
   /**
-   * Shows another conversation; throws where it is none that the page can show.
+   * Shows another conversation; throws where it is none that the page can show. The one before goes on being answered.
    *
    * @param {Conversation} conversation
    */
   show(conversation) {
     const messages = valid(conversation);
-    // What there is of an answer stays.
-    const { busy, conversation: before } = this;
-    const left = busy && before.messages.at(-1)?.role === "assistant";
-    if (busy) this.#keep();
-    this.conversation = { ...conversation, messages };
-    this.#tokens = 0;
-    this.#counted = undefined;
-    this.#speed = new Speed(0);
-    this.#settings.use(conversation.settings ?? {});
-    this.#view.show(this.conversation.messages);
+    const before = this.#talk;
+    const goesOn = this.busy && conversation.id !== before.conversation.id;
+    this.#unsent.set(keyOf(before.conversation), this.#unasked());
+    const away = this.#away.find((talk) => talk.conversation.id === conversation.id);
+    if (goesOn) this.#away.push(before);
+    if (goesOn || away) this.#place(away ?? this.#make(html("div", { id: "conversation" })));
+    if (!away) {
+      const anew = { conversation: { ...conversation, messages }, tokens: 0, counted: undefined, speed: new Speed(0) };
+      this.#view.show(Object.assign(this.#talk, anew).conversation.messages);
+    }
+    this.#settings.use(this.conversation.settings ?? {});
+    const key = keyOf(this.conversation);
+    this.#view.view.content = this.#unsent.get(key) ?? "";
+    this.#unsent.delete(key);
     this.#refresh();
-    this.dispatchEvent(new CustomEvent("show", { detail: left ? before.title : null }));
+    this.dispatchEvent(new CustomEvent("show", { detail: goesOn ? before.conversation.title : null }));
+  }
+
+  /**
+   * Shows another view, with what the page has in it.
+   *
+   * @param {Talk} talk
+   */
+  #place(talk) {
+    const before = this.#talk;
+    const { own, values, params } = this.#settings;
+    before.settings = { own, values, params };
+    talk.settings = this.#settings;
+    this.#away = this.#away.filter((away) => away !== talk);
+    this.#talk = talk;
+    talk.element.append(...before.element.childNodes);
+    before.element.replaceWith(talk.element);
+    talk.view.update();
+    talk.view.view.toEnd();
+  }
+
+  /**
+   * A conversation that is answered while another is shown.
+   *
+   * @param {string} id
+   */
+  away(id) {
+    return this.#away.find(({ conversation }) => conversation.id === id)?.conversation;
+  }
+
+  /**
+   * Ends the answer to a conversation, of which nothing is kept any more.
+   *
+   * @param {string} id
+   */
+  drop(id) {
+    for (const { conversation, view } of [this.#talk, ...this.#away]) if (conversation.id === id) view.show([]);
+    this.#away = this.#away.filter(({ conversation }) => conversation.id !== id);
+  }
+
+  /**
+   * A conversation has been answered while another is shown.
+   *
+   * @param {Talk} talk
+   * @param {string} state
+   */
+  #end(talk, state) {
+    if (!this.#away.includes(talk)) return;
+    this.#away = this.#away.filter((away) => away !== talk);
+    const title = state === "ready" ? talk.conversation.title : null;
+    this.dispatchEvent(new CustomEvent("answered", { detail: title }));
   }
 
   /**
@@ -120,7 +213,7 @@ export class Chat extends EventTarget {
    * @param {Conversation} conversation
    */
   update(conversation) {
-    this.conversation = { ...conversation, messages: valid(conversation) };
+    this.#talk.conversation = { ...conversation, messages: valid(conversation) };
     this.#settings.use(conversation.settings ?? {});
     this.#view.conversation.update(this.conversation.messages);
     this.#refresh();
@@ -204,36 +297,40 @@ export class Chat extends EventTarget {
     this.focus();
   }
 
+  /** What is not asked yet in the conversation that is shown. */
+  #unasked() {
+    const { view, editing } = this.#view;
+    this.#view.takeBack();
+    editing.end();
+    view.hush();
+    return view.content;
+  }
+
   /** Keeps what is not asked yet through a reload. */
-  #keepDraft() {
+  #keepUnsent() {
     const { view } = this.#view;
     try {
-      view.content = sessionStorage.getItem(DRAFT) ?? "";
-      addEventListener("pagehide", () => {
-        this.#view.takeBack();
-        sessionStorage.setItem(DRAFT, view.content);
-      });
+      this.#unsent = new Map(JSON.parse(sessionStorage.getItem(UNSENT) ?? "[]"));
+      view.content = this.#unsent.get("") ?? "";
+      this.#unsent.delete("");
     } catch {
       // Then a reload drops it.
     }
+    addEventListener("pagehide", () => {
+      const unsent = new Map(this.#unsent).set(keyOf(this.conversation), this.#unasked());
+      try {
+        sessionStorage.setItem(UNSENT, JSON.stringify([...unsent]));
+      } catch {
+        // Denied or full.
+      }
+    });
   }
 
-  /** @param {{role: "user" | "assistant", content: string}[]} messages */
-  #request(messages) {
-    this.#speed = new Speed(performance.now());
-    this.#counted = undefined;
-    return { messages: this.#told(messages), stream_options: { include_usage: true }, ...this.#settings.params };
-  }
-
-  /**
-   * What the model is given.
-   *
-   * @param {{role: "user" | "assistant", content: string}[]} messages
-   */
-  #told(messages) {
-    const { system } = this.#settings.values;
-    const first = system.trim() ? [{ role: /** @type {const} */ ("system"), content: system }] : [];
-    return [...first, ...messages.map(({ role, content }) => ({ role, content }))];
+  /** @param {Talk} talk */
+  #request(talk) {
+    talk.speed = new Speed(performance.now());
+    talk.counted = undefined;
+    return { stream_options: { include_usage: true }, ...talk.settings.params };
   }
 
   /** What is too long for the model's context, in words. */
@@ -245,40 +342,45 @@ export class Chat extends EventTarget {
     return fill(system.length > asked.length ? systemTooLong : tooLong, { context });
   }
 
-  #keep() {
-    const { conversation } = this;
+  /** @param {Talk} talk */
+  #keep(talk) {
+    const { conversation, view, settings } = talk;
     const [first] = conversation.messages;
     if (first && !conversation.named) conversation.title = titleOf(first.content);
     if (this.#loader.current) conversation.model = this.#loader.name;
     conversation.changed = Date.now();
-    conversation.settings = this.#settings.own;
-    this.#refresh();
-    this.dispatchEvent(new CustomEvent("change", { detail: conversation }));
+    conversation.settings = settings.own;
+    const shown = talk === this.#talk;
+    if (shown) this.#refresh();
+    this.dispatchEvent(new CustomEvent("change", { detail: { conversation, shown, growing: view.answering } }));
   }
 
   /** Settings are the conversation's. */
   #set() {
+    this.#view.update();
     if (this.conversation.messages.length === 0) return;
     this.conversation.settings = this.#settings.own;
-    this.dispatchEvent(new CustomEvent("change", { detail: this.conversation }));
+    const { conversation, busy: growing } = this;
+    this.dispatchEvent(new CustomEvent("change", { detail: { conversation, shown: true, growing } }));
   }
 
   /**
    * Takes note of a piece of an answer.
    *
+   * @param {Talk} talk
    * @param {import("./tabloom/index.js").ChatCompletionChunk} chunk
    * @param {{said: {content: string}, element: HTMLElement}} message
    */
-  #count({ choices: [choice], usage }, message) {
+  #count(talk, { choices: [choice], usage }, message) {
     const piece = choice?.delta.content;
-    if (piece) this.#speed.token(performance.now());
+    if (piece) talk.speed.token(performance.now());
     if (usage) {
-      this.#speed.finish(usage);
-      this.#tokens = usage.total_tokens;
-      this.#counted = message.said;
+      talk.speed.finish(usage);
+      talk.tokens = usage.total_tokens;
+      talk.counted = message.said;
     }
     if (piece && this.#settings.values.marks) this.#mark(piece.length, Boolean(choice.drafted), message);
-    this.#refresh();
+    if (talk === this.#talk) this.#refresh();
   }
 
   /**
@@ -298,35 +400,57 @@ export class Chat extends EventTarget {
   /** Shows how fast it goes, and how full the context is. */
   #refresh() {
     const engine = this.#loader.current;
-    this.#dismiss.hidden = !engine;
+    const { dismiss, tokens, speed, view } = this.#talk;
+    dismiss.hidden = !engine;
     const context = engine?.info.context ?? 0;
-    const share = context ? Math.min(100, Math.ceil((100 * this.#tokens) / context)) : 0;
-    const { forgotten: left, question } = this.#view.conversation;
-    const forgotten = (this.#tokens > context && question > 0) || left > 0;
+    const share = context ? Math.min(100, Math.ceil((100 * tokens) / context)) : 0;
+    const { forgotten: left, question } = view.conversation;
+    const forgotten = (tokens > context && question > 0) || left > 0;
     const parts = share > 0 ? [fill(texts.chat.context, { share }), forgotten && texts.chat.forgotten] : [];
-    write($("speed"), [...parts, this.#speed.text(this.#settings.values.marks)].filter(Boolean).join(" · "));
-    $("speed").title = share > 0 ? fill(texts.chat.tokens, { tokens: this.#tokens, context }) : "";
-    if (engine && !this.busy) this.#measure(engine);
+    write($("speed"), [...parts, speed.text(this.#settings.values.marks)].filter(Boolean).join(" · "));
+    $("speed").title = share > 0 ? fill(texts.chat.tokens, { tokens, context }) : "";
+    if (engine && !this.busy) this.#measure(this.#talk, engine);
   }
 
   /**
    * Counts the tokens of a conversation whose last answer did not come with a count: it was stopped, or is from
    * another visit.
    *
+   * @param {Talk} talk
    * @param {import("./tabloom/index.js").Engine} engine
    */
-  async #measure(engine) {
-    const { messages } = this.conversation;
-    const last = messages.at(-1) ?? null;
-    if (this.#counted === last) return;
-    this.#counted = last;
-    const told = this.#told(this.#view.conversation.remembered);
+  async #measure(talk, engine) {
+    const last = talk.conversation.messages.at(-1) ?? null;
+    if (talk.counted === last) return;
+    talk.counted = last;
+    const asked = told(talk, talk.view.conversation.remembered);
     // Where it fails, another request will say why.
-    const tokens = last ? await engine.countTokens(told, { addGenerationPrompt: false }).catch(() => 0) : 0;
-    if (this.#counted !== last) return;
-    this.#tokens = tokens;
+    const tokens = last ? await engine.countTokens(asked, { addGenerationPrompt: false }).catch(() => 0) : 0;
+    if (talk.counted !== last) return;
+    talk.tokens = tokens;
     this.#refresh();
   }
+}
+
+/**
+ * What the model is told.
+ *
+ * @param {Talk} talk
+ * @param {{role: "user" | "assistant", content: string}[]} messages
+ */
+function told({ settings }, messages) {
+  const { system } = settings.values;
+  const first = system.trim() ? [{ role: /** @type {const} */ ("system"), content: system }] : [];
+  return [...first, ...messages.map(({ role, content }) => ({ role, content }))];
+}
+
+/**
+ * What is not asked yet in a new conversation is there in the next.
+ *
+ * @param {Conversation} conversation
+ */
+function keyOf({ id, messages }) {
+  return messages.length > 0 ? id : "";
 }
 
 /** @param {Conversation} conversation */

@@ -65,6 +65,11 @@ export class Conversations {
     archive.addEventListener("change", (event) => this.#changed(/** @type {CustomEvent} */ (event).detail));
     chat.addEventListener("change", (event) => this.#keep(/** @type {CustomEvent} */ (event).detail));
     chat.addEventListener("show", (event) => this.#shown(/** @type {CustomEvent} */ (event).detail));
+    chat.addEventListener("answered", (event) => {
+      const { detail: title } = /** @type {CustomEvent} */ (event);
+      if (title === null) this.hush();
+      else this.#say(fill(TEXTS.answered, { title }), false);
+    });
     $("clear").addEventListener("click", () => {
       this.#unfold(false);
       this.#chat.begin();
@@ -117,27 +122,27 @@ export class Conversations {
     if (growing) this.#silence = setTimeout(() => this.#tell(false), SILENCE);
   }
 
-  /** @param {Conversation} conversation */
-  async #keep(conversation) {
+  /** @param {{conversation: Conversation, shown: boolean, growing: boolean}} change growing: while it is answered */
+  async #keep({ conversation, shown, growing }) {
     const { id } = conversation;
     if (this.#gone.has(id) || conversation.messages.length === 0) return;
-    this.#tell(false);
-    const entry = await this.#archive.put(conversation, this.#chat.busy);
+    if (shown) this.#tell(false);
+    const entry = await this.#archive.put(conversation, growing);
     this.#remember();
-    this.#begun(entry.id);
+    if (shown) this.#begun(entry.id);
     if (entry.id !== id) this.#say(TEXTS.parted, false);
     // A growing answer is kept each second: the others stay as they are listed.
     this.#entries = ordered([entry, ...this.#entries.filter(({ id }) => id !== entry.id)]);
     await this.#update();
   }
 
-  /** @param {string | null} left the title of a conversation that was left in the middle of an answer */
+  /** @param {string | null} left the title of a conversation that is still answered */
   async #shown(left) {
     this.#remember();
     this.#tell(false);
     this.hush();
     this.#begun(this.#chat.conversation.id);
-    if (left !== null) this.#say(fill(TEXTS.interrupted, { title: left }), false);
+    if (left !== null) this.#say(fill(TEXTS.goesOn, { title: left }), false);
     await this.#list();
   }
 
@@ -244,7 +249,7 @@ export class Conversations {
     const current = id === this.#chat.conversation.id;
     const known = this.#items.get(id);
     if (known?.entry === entry && known.current === current) return known.item;
-    const when = this.#when(changed);
+    const when = this.#chat.away(id) ? TEXTS.answering : this.#when(changed);
     const key = JSON.stringify([title, pinned, current, when]);
     if (known && (known.key === key || known.item.querySelector("input"))) {
       Object.assign(known, { entry, current });
@@ -315,7 +320,7 @@ export class Conversations {
 
   /** @param {string} id */
   async #open(id) {
-    const found = await this.#archive.get(id);
+    const found = this.#chat.away(id) ?? (await this.#archive.get(id));
     if (!found) return;
     this.#unfold(false);
     if (id !== this.#chat.conversation.id) this.#try(found, () => this.#chat.show(found));
@@ -329,7 +334,7 @@ export class Conversations {
    */
   async #change(id, change) {
     const shown = this.#chat.conversation;
-    const conversation = shown.id === id ? shown : await this.#archive.get(id);
+    const conversation = shown.id === id ? shown : (this.#chat.away(id) ?? (await this.#archive.get(id)));
     if (!conversation) return;
     await this.#archive.put(Object.assign(conversation, change));
     await this.#list();
@@ -367,6 +372,7 @@ export class Conversations {
     const all = await Promise.all(ids.map((id) => this.#archive.get(id)));
     this.#deleted = all.filter((conversation) => conversation !== undefined);
     for (const id of ids) this.#gone.add(id);
+    for (const id of ids) this.#chat.drop(id);
     this.#closed = this.#deleted.find(({ id }) => id === this.#chat.conversation.id);
     if (this.#closed) this.#chat.begin();
     // What is stored of them beside the model does not tell which is which.

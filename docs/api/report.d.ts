@@ -155,12 +155,14 @@ export type EngineSource = {
     release: () => void;
     discard: () => void;
 };
+export type Turn = {
+    role: "user" | "assistant";
+    content: string;
+};
 export type Host = {
     engine: EngineSource;
-    request: (messages: {
-        role: "user" | "assistant";
-        content: string;
-    }[]) => ChatCompletionParams;
+    prompt: (messages: Turn[]) => ChatCompletionParams["messages"];
+    request: () => Omit<ChatCompletionParams, "messages">;
     keep: () => void;
     clear?: () => void;
     startable?: () => boolean;
@@ -390,14 +392,17 @@ export declare class Message {
 import { Attachments } from "./attachments.js";
 import { Message } from "./message.js";
 import type { Engine } from "../../index.js";
+import type { Host } from "../chat.js";
 import type { TabloomChatMessage } from "../types.js";
 export type Actions = Record<"send" | "stop" | "clear" | "start" | "cancel" | "continue" | "retry" | "processor", () => void> & Record<"again" | "edit", (i: number) => void> & {
     version: (i: number, version: number) => void;
     engine: () => Engine | null;
+    prompt: Host["prompt"];
 };
 export declare class View {
     #private;
     readonly input: HTMLTextAreaElement;
+    readonly actions: Actions;
     readonly attachments: Attachments;
     constructor(root: ShadowRoot, actions: Actions);
     set placeholder(text: string | null);
@@ -409,7 +414,6 @@ export declare class View {
     add(said: TabloomChatMessage): Message;
     show(messages: TabloomChatMessage[]): void;
     cut(from: number): void;
-    follow(): void;
     toEnd(): void;
     progress(progress: {
         stage: string;
@@ -424,7 +428,6 @@ export declare class View {
     set forgotten(count: number);
     get content(): string;
     set content(content: string);
-    get engine(): Engine | null;
     tell(text: string): void;
     hush(): boolean;
     announce(text: string): void;

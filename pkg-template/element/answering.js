@@ -66,10 +66,12 @@ export class Answering {
     let finishReason = null;
     let problem = null;
     let full = false;
+    /** @type {import("../index.js").Engine | undefined} */
+    let loaded;
     /** @type {ReturnType<typeof setTimeout> | 0} */
     let keeping = 0;
     try {
-      const loaded = await unlessAborted(host.engine.load(), signal);
+      loaded = await unlessAborted(host.engine.load(), signal);
       chat.update();
       for await (const chunk of await this.#stream(loaded, signal)) {
         const { choices, usage } = chunk;
@@ -96,7 +98,8 @@ export class Answering {
       else problem = error;
     }
     clearTimeout(keeping);
-    if (isGone(problem)) host.engine.discard();
+    // Another may have taken its place.
+    if (isGone(problem) && host.engine.current === loaded) host.engine.discard();
     if (finishReason === "length") message.end = full ? "full" : "length";
     else if (finishReason && finishReason !== "stopped") delete message.end;
     shown.end();
@@ -113,7 +116,6 @@ export class Answering {
     }
     conversation.keep();
     chat.fail(problem, () => chat.again(messages.length - 1));
-    view.follow();
     /** @type {TabloomChatMessage} */
     const answer = { role: "assistant", content: message.content };
     if (said) host.onMessage?.({ message: answer, finishReason });
@@ -131,7 +133,8 @@ export class Answering {
     const { view, conversation } = this.#chat;
     for (;;) {
       const params = /** @type {ChatCompletionParams & {stream: true}} */ ({
-        ...this.#host.request(sent(conversation.remembered)),
+        ...this.#host.request(),
+        messages: this.#host.prompt(sent(conversation.remembered)),
         stream: true,
         stream_options: { include_usage: true },
       });

@@ -19,13 +19,16 @@ import { View } from "./view/view.js";
  * @property {() => void} discard the same for an engine that is of no use
  */
 
+/** @typedef {{role: "user" | "assistant", content: string}} Turn */
+
 /**
  * What a chat asks of the page it is on.
  *
  * @typedef {object} Host
  * @property {EngineSource} engine
- * @property {(messages: {role: "user" | "assistant", content: string}[]) => ChatCompletionParams} request what to
- *   ask the engine; throws where a setting is wrong
+ * @property {(messages: Turn[]) => ChatCompletionParams["messages"]} prompt what the model is told of messages
+ * @property {() => Omit<ChatCompletionParams, "messages">} request how to ask the engine; throws where a setting is
+ *   wrong
  * @property {() => void} keep called when the conversation has changed
  * @property {() => void} [clear] begins another conversation; without it the one that is shown is emptied
  * @property {() => boolean} [startable] whether a button should load the model
@@ -64,6 +67,7 @@ export class Chat {
     this.#host = host;
     this.view = new View(root, {
       engine: () => host.engine.current,
+      prompt: host.prompt,
       send: () => this.send(...this.editing.take()),
       stop: () => this.stop(),
       clear: () => (host.clear ? host.clear() : this.clear()),
@@ -169,6 +173,7 @@ export class Chat {
   /** Empties the conversation. */
   clear() {
     this.show([]);
+    this.view.content = "";
     this.conversation.keep();
   }
 

@@ -64,7 +64,6 @@ export class Conversation {
     this.#view.cut(from);
     this.messages = messages;
     this.#view.show(messages.slice(from));
-    this.#view.follow();
   }
 
   /** @param {Message} message */

@@ -6,6 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
 import { INPUT, MESSAGES, PROBLEM, SEND, STOP, ask, answered, begin, keep, loaded, open, ready, say } from "./demo.mjs";
+import { releaseAnswers } from "./hold.mjs";
 import { goldens } from "./package.mjs";
 import { serve } from "./server.mjs";
 
@@ -185,14 +186,102 @@ describe("conversations", () => {
     await loaded(page);
   });
 
-  test("who leaves in the middle of an answer is told, and finds what there was of it", async () => {
+  test("who leaves in the middle of an answer is told that it goes on, and finds it", async () => {
+    const title = page.locator("#conversation-list .title", { hasText: STORY }).first();
+    const told = (text) => page.locator("#said", { hasText: text }).waitFor();
     await page.locator("#clear").click();
     await begin(page, STORY);
     await page.locator("#clear").click();
-    await page.locator("#said", { hasText: `“${STORY}” was left in the middle of an answer` }).waitFor();
-    await page.locator("#conversation-list .title").first().click();
+    await told(`“${STORY}” is still being answered.`);
+    await title.filter({ hasText: "being answered" }).waitFor();
+    assert.deepEqual(await said(page), []);
+
+    // Whoever comes back finds it being written, and can name it, leave it again, or stop it.
+    await title.click();
+    const [question, part] = await said(page);
+    assert.equal(question, STORY);
+    assert.match(part, /^Once upon a/);
+    assert.ok(await page.locator(STOP).isVisible());
+    await title.filter({ hasText: "being answered" }).waitFor({ state: "detached" });
+    await page.locator("#clear").click();
+    await title.filter({ hasText: "being answered" }).waitFor();
+    const count = (await titles(page)).length;
+    await choose(page, 0, "Pin");
+    await page.locator("#conversation-list .title", { hasText: `★ ${STORY}` }).waitFor();
+
+    // Another is answered meanwhile.
+    assert.equal(await ask(page, QUESTION), FRANCE.answer);
+    await told(`“${STORY}” has been answered.`);
+    await title.filter({ hasText: "being answered" }).waitFor({ state: "detached" });
+    assert.equal((await titles(page)).length, count + 1);
+    await choose(page, 1, "Delete");
+    await page.locator("#said", { hasText: "Deleted" }).waitFor();
+    await title.click();
+    await page.locator(MESSAGES, { hasText: part }).waitFor();
+    const whole = (await said(page))[1];
+    assert.ok(whole.startsWith(part) && whole.length > part.length, whole);
+    assert.equal(await page.locator("#conversation .note").last().isVisible(), false);
+    await choose(page, 0, "Delete");
+    await page.locator("#said", { hasText: "Deleted" }).waitFor();
+
+    // What is deleted is not answered any more.
+    await begin(page, STORY);
+    await page.locator("#clear").click();
+    await title.filter({ hasText: "being answered" }).waitFor();
+    await choose(page, 0, "Delete");
+    await page.locator("#undo").click();
+    await title.click();
     await page.locator("#conversation .note", { hasText: "Stopped" }).waitFor();
     assert.match((await said(page))[1], /^Once upon a/);
+    await choose(page, 0, "Delete");
+    await page.locator("#said", { hasText: "Deleted" }).waitFor();
+    await releaseAnswers(page);
+  });
+
+  test("what is not asked yet stays with its conversation, also over a reload; a new one begins empty", async () => {
+    const input = page.locator(INPUT);
+    const chips = page.locator("#conversation [part=attachment]");
+    const open = async (title) => {
+      await page.locator("#conversation-list .title", { hasText: title }).first().click();
+      await page.locator(`${MESSAGES}.user`, { hasText: title }).waitFor();
+    };
+    await page.locator("#clear").click();
+    assert.equal(await input.inputValue(), "");
+    await ask(page, QUESTION);
+    await input.fill("And of Spain?");
+    await drop(page, "#conversation .log", [["notes.txt", "The fox is red."]]);
+    await chips.waitFor();
+    await page.locator("#clear").click();
+    assert.equal(await input.inputValue(), "");
+    assert.equal(await chips.count(), 0);
+    await ask(page, "What is the opposite of hot?");
+    await input.fill("And of cold?");
+    await page.locator("#clear").click();
+    await input.fill("A new one");
+    await open(QUESTION);
+    assert.equal(await input.inputValue(), "And of Spain?");
+    assert.equal(await chips.count(), 1);
+    await page.reload();
+    await page.locator(MESSAGES).first().waitFor();
+    await chips.waitFor();
+    assert.equal(await input.inputValue(), "And of Spain?");
+    await open("What is the opposite of hot?");
+    assert.equal(await input.inputValue(), "And of cold?");
+    assert.equal(await chips.count(), 0);
+    // What was begun in a new one is there in the next, once.
+    await page.locator("#clear").click();
+    assert.equal(await input.inputValue(), "A new one");
+    await loaded(page);
+    await ask(page, "What is 2 + 2?");
+    await page.locator("#clear").click();
+    assert.equal(await input.inputValue(), "");
+    for (let i = 0; i < 2; i++) {
+      await choose(page, 0, "Delete");
+      await page.locator("#said", { hasText: "Deleted" }).waitFor();
+    }
+    await open(QUESTION);
+    await input.fill("");
+    await page.getByRole("button", { name: "Remove notes.txt" }).click();
     await choose(page, 0, "Delete");
     await page.locator("#said", { hasText: "Deleted" }).waitFor();
   });
@@ -1034,6 +1123,22 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();
   await page.goto(`${url}?temperature=0&lang=de#bench`);
   await page.locator("#bench-results caption", { hasText: /^Standardmodell, geladen in / }).waitFor();
+  // On a phone each figure has a line, however long its name is.
+  await page.setViewportSize({ width: 390, height: 844 });
+  const cells = await page.locator("#bench-results tbody tr").evaluateAll((rows) =>
+    rows.map((row) =>
+      [...row.children].map((cell) => {
+        const { left, right, height } = cell.getBoundingClientRect();
+        return [left, right, height].map(Math.round).join();
+      }),
+    ),
+  );
+  assert.equal(cells.length, 6);
+  const [[first]] = cells;
+  assert.deepEqual(
+    cells.flat().filter((cell) => cell !== first),
+    [],
+  );
   assert.deepEqual(problems, []);
   await page.context().close();
 });
@@ -1188,6 +1293,28 @@ describe("the choice of a model", () => {
       "https://example.org/m/",
       "models/mine/",
     ]);
+  });
+
+  test("a model that is loaded in the middle of answers stays; they can go on with it", async () => {
+    await page.locator("#clear").click();
+    await begin(page, STORY);
+    await page.locator("#clear").click();
+    await begin(page, STORY);
+    const away = page.locator("#conversation-list .title", { hasText: "being answered" });
+    await away.waitFor();
+    await page.locator("#choose").click();
+    await page.getByLabel("Address of a folder").fill(`${url}model`);
+    await page.keyboard.press("Enter");
+    await page.locator("#model-name", { hasText: /^model$/ }).waitFor();
+    await page.locator("#conversation .note", { hasText: "Stopped." }).waitFor();
+    await away.waitFor({ state: "detached" });
+    await releaseAnswers(page);
+    await page.waitForTimeout(500);
+    assert.match(await page.locator("#model-size").textContent(), /^[\d.]+ MB$/);
+    const [, part] = await said(page);
+    await page.getByRole("button", { name: "Go on with this answer" }).click();
+    const whole = await answered(page);
+    assert.ok(whole.startsWith(part) && whole.length > part.length, whole);
   });
 });
 

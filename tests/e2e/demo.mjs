@@ -21,7 +21,9 @@ function watch() {
   const attach = Element.prototype.attachShadow;
   Element.prototype.attachShadow = function (options) {
     const root = attach.call(this, options);
-    globalThis.shadow = (selector) => [...root.querySelectorAll(selector)];
+    globalThis.shadow = (selector) => [
+      .../** @type {ShadowRoot} */ (document.getElementById("conversation").shadowRoot).querySelectorAll(selector),
+    ];
     new MutationObserver(() => {
       note(seen.progress, root.querySelector(".status")?.textContent);
       note(seen.answers, shadow(".assistant .text").at(-1)?.textContent);
@@ -82,7 +84,7 @@ export async function say(page, text) {
 export async function begin(page, text) {
   await holdAnswers(page);
   await say(page, text);
-  await page.waitForFunction(() => seen.answers.at(-1)?.startsWith("Once upon a"));
+  await page.waitForFunction(() => shadow(".assistant .text").at(-1)?.textContent.startsWith("Once upon a"));
 }
 
 /** Waits for the end of an answer and returns it. */

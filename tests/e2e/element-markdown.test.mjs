@@ -33,7 +33,7 @@ after(async () => {
 
 /** Runs in the page. */
 async function prepare(folder) {
-  const { render, Rendered } = await import(`${folder}render.js`);
+  const { Rendered } = await import(`${folder}render.js`);
   const { RENDERERS } = await import(`${folder}renderers.js`);
   const NAMES =
     "P H3 H4 H5 H6 HR DIV SPAN BUTTON SVG PATH PRE CODE BLOCKQUOTE UL OL LI TABLE THEAD TBODY TR TH TD A EM STRONG DEL BR".split(
@@ -43,7 +43,7 @@ async function prepare(folder) {
 
   globalThis.shown = (source) => {
     const root = document.createElement("div");
-    root.append(...render(source));
+    new Rendered(root).show(source, false);
     return root;
   };
 

@@ -182,7 +182,8 @@ async function fake() {
         }
       })();
     };
-    chat.engine = { chat: { completions: { create } }, info: { context: 100 } };
+    const countTokens = async () => Promise.reject(new Error("it has no tokens"));
+    chat.engine = { chat: { completions: { create } }, countTokens, info: { context: 100 } };
     globalThis.shadow = (selector) => chat.shadowRoot.querySelector(selector);
     globalThis.painted = () =>
       new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
@@ -392,6 +393,23 @@ test("an answer is read out by whole blocks, not by tokens", async () => {
   assert.ok(shown > 20, `${shown} changes`);
   assert.equal(busy, "true");
   assert.equal(live, "off");
+});
+
+test("what was announced is gone after a while, however much comes after it", async () => {
+  const { page } = await fake();
+  await page.evaluate(async () => {
+    chat.send("Go");
+    while (answers.length === 0) await painted();
+    answers[0].say("First.\n\nSecond.\n");
+  });
+  const voice = page.locator("tabloom-chat .foot > [aria-live]");
+  await voice.getByText("First.").waitFor({ state: "attached" });
+  await page.waitForTimeout(2_500);
+  await page.evaluate(() => answers[0].say("\nThird.\n"));
+  await voice.getByText("Second.").waitFor({ state: "attached" });
+  await voice.getByText("First.").waitFor({ state: "detached" });
+  assert.equal(await voice.textContent(), "Second.");
+  await voice.getByText("Second.").waitFor({ state: "detached" });
 });
 
 test("what comes between two frames is shown at once", async () => {
@@ -793,10 +811,12 @@ test("what was said before is shown without being read out", async () => {
   assert.deepEqual(spoken, { spoken: [], live: "off" });
 });
 
-/** Gives the fake engine tokens, one for each character, and a context of this many. */
+/** Another fake engine, with tokens, one for each character and five for each message, and a context of so many. */
 const counting = (page, context) =>
   page.evaluate((context) => {
-    chat.engine = Object.assign(chat.engine, { countTokens: async (text) => text.length, info: { context } });
+    const countTokens = async (input) =>
+      typeof input === "string" ? input.length : input.reduce((sum, { content }) => sum + content.length + 5, 0);
+    chat.engine = { ...chat.engine, countTokens, info: { context } };
   }, context);
 
 /** A text file as a test chooses it. */
@@ -849,9 +869,22 @@ test("text files are attached to a question, which shows them folded and gives t
     assert.ok(await question.getByText("What is it?").isVisible());
   };
   await shown();
-  // The same after a reload, which sets the messages.
-  await page.evaluate((kept) => (chat.messages = kept), await messages(page));
+  // In the unit of what is not sent yet.
+  assert.equal(await question.locator("summary").first().textContent(), "notes.md Tokens: 20");
+  // The same after a reload, which sets the messages before there is an engine.
+  await page.evaluate(
+    (kept) => {
+      const { engine } = chat;
+      chat.engine = null;
+      chat.messages = kept;
+      globalThis.engine = engine;
+    },
+    await messages(page),
+  );
   await shown();
+  assert.equal(await question.locator("summary").first().textContent(), "notes.md Characters: 20");
+  await page.evaluate(() => (chat.engine = engine));
+  await question.locator("summary", { hasText: "notes.md Tokens: 20" }).waitFor();
 
   await input.fill("a draft");
   await question.getByRole("button", { name: "Edit question" }).click();
@@ -907,11 +940,16 @@ test("a long paste is attached, and turned back into text; a short one stays tex
   assert.equal((await chips(chat)).length, 3);
   assert.equal(await chat.getByRole("button", { name: "Turn back into text" }).count(), 2);
 
-  await input.fill("before ");
+  await input.fill("before");
   await chat.getByRole("button", { name: "Turn back into text" }).first().click();
-  assert.equal(await input.inputValue(), `before ${lines}`);
+  assert.equal(await input.inputValue(), `before\n${lines}`);
   assert.equal((await chips(chat)).length, 2);
   assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement.id), "input");
+  // In the middle of what is written it stands by itself, too, with no more than it needs.
+  await input.fill("before\nafter");
+  await input.evaluate((/** @type {HTMLTextAreaElement} */ input) => input.setSelectionRange(7, 7));
+  await chat.getByRole("button", { name: "Turn back into text" }).click();
+  assert.equal(await input.inputValue(), `before\n${"x".repeat(2_001)}\nafter`);
 });
 
 test("what cannot be attached is told with a reason, at once", async () => {
@@ -946,7 +984,7 @@ test("what cannot be attached is told with a reason, at once", async () => {
   // What is longer than the context is told with both numbers, and anew once there is another engine.
   await counting(page, 2_048);
   await paste(input, "y", { times: 3_000 });
-  await notice.filter({ hasText: "Too long: 3,011 tokens, and the model's context has 2,048." }).waitFor();
+  await notice.filter({ hasText: "Too long: 3,004 tokens, and the model's context has 2,048." }).waitFor();
   const send = chat.getByRole("button", { name: "Send" });
   assert.ok(await send.isDisabled());
   await chat.getByRole("button", { name: "Remove Pasted text" }).click();
@@ -954,7 +992,7 @@ test("what cannot be attached is told with a reason, at once", async () => {
   assert.ok(await send.isEnabled());
   // So is text that nothing is attached to.
   await input.fill("z".repeat(2_060));
-  await notice.filter({ hasText: "Too long: 2,064 tokens" }).waitFor();
+  await notice.filter({ hasText: "Too long: 2,091 tokens" }).waitFor();
   await input.press("Enter");
   assert.equal((await input.inputValue()).length, 2_060);
   await input.fill("short");
@@ -965,6 +1003,80 @@ test("what cannot be attached is told with a reason, at once", async () => {
   await input.press("Enter");
   await notice.waitFor({ state: "hidden" });
   assert.deepEqual(problems, []);
+});
+
+test("a question is as long as what the model is told: with its template, the system message and the fences", async () => {
+  const { page, chat, input } = await fake();
+  await counting(page, 140);
+  const notice = chat.locator("[part=notice]");
+  const send = chat.getByRole("button", { name: "Send" });
+  await page.evaluate(() => (chat.system = "Brief."));
+  // 100 tokens, 17 of its name and fences, 16 of the system message and the template.
+  await chat.locator("input[type=file]").setInputFiles([file("a.txt", "y".repeat(100))]);
+  await chat.getByRole("listitem").filter({ hasText: "Tokens: 100" }).waitFor();
+  await input.fill("Why?");
+  await page.evaluate(() => painted());
+  assert.ok(await send.isEnabled());
+  // A blank line and five letters leave no room for an answer.
+  await input.fill("Why??");
+  await notice.filter({ hasText: "Too long: 140 tokens, and the model's context has 140." }).waitFor();
+  await input.press("Enter");
+  assert.deepEqual(await messages(page), []);
+  assert.equal(await input.inputValue(), "Why??");
+  assert.equal((await chips(chat)).length, 1);
+  await input.fill("Why?");
+  await notice.waitFor({ state: "hidden" });
+  await input.press("Enter");
+  await answerOf(page, 1, "So.");
+
+  // What is attached alone may be too much, too.
+  await chat.locator("input[type=file]").setInputFiles([file("a.txt", "y".repeat(107))]);
+  await notice.filter({ hasText: "Too long: 140 tokens" }).waitFor();
+  assert.ok(await send.isDisabled());
+  // Where nothing could be asked it is not the question that is too long, which a request says.
+  await page.evaluate(() => (chat.system = "s".repeat(140)));
+  await input.fill("Why");
+  await notice.waitFor({ state: "hidden" });
+});
+
+test("a new chat begins empty", async () => {
+  const { page, chat, input } = await fake();
+  await input.fill("one");
+  await input.press("Enter");
+  await answerOf(page, 1, "First.");
+  await input.fill("a draft");
+  await chat.locator("input[type=file]").setInputFiles([file("a.txt", "text")]);
+  await chat.getByRole("listitem").filter({ hasText: "a.txt" }).waitFor();
+  await chat.getByRole("button", { name: "New chat" }).click();
+  assert.equal(await input.inputValue(), "");
+  assert.deepEqual(await chips(chat), []);
+  assert.ok(await chat.getByRole("button", { name: "Send" }).isDisabled());
+});
+
+test("who sends while an answer is being written is told so, until it is", async () => {
+  const { page, chat, input } = await fake();
+  const notice = chat.locator("[part=notice]");
+  await input.fill("one");
+  await input.press("Enter");
+  await page.waitForFunction(() => answers.length === 1);
+  await input.press("Enter");
+  assert.equal(await notice.isVisible(), false, "there is nothing to send");
+  await input.fill("two");
+  await input.press("Enter");
+  await notice.filter({ hasText: "The answer is being written" }).waitFor();
+  await chat.locator(".foot > [aria-live]", { hasText: "The answer is being written" }).waitFor({ state: "attached" });
+  await page.evaluate(() => answers[0].say("First."));
+  await chat.getByText("First.").first().waitFor();
+  assert.ok(await notice.isVisible());
+  await answerOf(page, 1, "");
+  assert.equal(await notice.isVisible(), false);
+  assert.equal(await input.inputValue(), "two");
+  await input.press("Enter");
+  // What else was told stays.
+  await chat.locator("input[type=file]").setInputFiles([file("empty.txt", "")]);
+  await notice.filter({ hasText: "empty.txt is empty." }).waitFor();
+  await answerOf(page, 2, "Second.");
+  assert.ok(await notice.isVisible());
 });
 
 /** Drags files over an element, or drops them. */

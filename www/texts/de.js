@@ -132,7 +132,9 @@ export default {
     importedAll: "{count} Unterhaltungen importiert.",
     parted: "Auch in einem anderen Tab wurde hier gefragt: Dies ist nun eine eigene Unterhaltung.",
     growing: "Ein anderer Tab erhält hier gerade eine Antwort.",
-    interrupted: "„{title}“ wurde mitten in einer Antwort verlassen; sie lässt sich fortsetzen.",
+    answering: "Antwort läuft",
+    goesOn: "Die Antwort auf „{title}“ läuft weiter.",
+    answered: "Die Antwort auf „{title}“ ist da.",
   },
   exchange: {
     refused: "{file} enthält keine Unterhaltung dieser Seite: {why}.",

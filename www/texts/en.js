@@ -50,7 +50,9 @@ export default {
     importedAll: "Imported {count} conversations.",
     parted: "Another tab asked here, too: this is a conversation of its own now.",
     growing: "Another tab is getting an answer here.",
-    interrupted: "“{title}” was left in the middle of an answer, which can go on.",
+    answering: "being answered",
+    goesOn: "“{title}” is still being answered.",
+    answered: "“{title}” has been answered.",
   },
   exchange: {
     refused: "{file} holds no conversation of this page: {why}.",

@@ -130,7 +130,9 @@ export default {
     importedAll: "Se importaron {count} conversaciones.",
     parted: "También se preguntó aquí desde otra pestaña: esta es ahora una conversación aparte.",
     growing: "Otra pestaña está recibiendo una respuesta aquí.",
-    interrupted: "«{title}» quedó en medio de una respuesta, que puede continuar.",
+    answering: "respondiendo",
+    goesOn: "«{title}» se sigue respondiendo.",
+    answered: "«{title}» ya tiene respuesta.",
   },
   exchange: {
     refused: "{file} no contiene ninguna conversación de esta página: {why}.",

@@ -132,7 +132,9 @@ export default {
     importedAll: "{count} conversations importées.",
     parted: "Une question a aussi été posée ici dans un autre onglet : ceci est maintenant une conversation à part.",
     growing: "Un autre onglet reçoit une réponse ici.",
-    interrupted: "« {title} » a été quittée au milieu d’une réponse, qui peut reprendre.",
+    answering: "réponse en cours",
+    goesOn: "La réponse à « {title} » se poursuit.",
+    answered: "La réponse à « {title} » est prête.",
   },
   exchange: {
     refused: "{file} ne contient aucune conversation de cette page : {why}.",

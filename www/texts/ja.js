@@ -131,7 +131,9 @@ export default {
     importedAll: "{count} 件の会話をインポートしました。",
     parted: "別のタブでもここで質問されたため、この会話は別の会話になりました。",
     growing: "別のタブがここで回答を受け取っています。",
-    interrupted: "「{title}」は回答の途中で終わりました。続きから再開できます。",
+    answering: "回答中",
+    goesOn: "「{title}」への回答は続いています。",
+    answered: "「{title}」への回答ができました。",
   },
   exchange: {
     refused: "{file} にはこのページの会話が含まれていません: {why}。",

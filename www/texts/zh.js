@@ -126,7 +126,9 @@ export default {
     importedAll: "已导入 {count} 个对话。",
     parted: "另一个标签页也在此提问：这里现在是一个独立的对话。",
     growing: "另一个标签页正在这里接收回答。",
-    interrupted: "“{title}”的回答中途停止，可以继续。",
+    answering: "回答中",
+    goesOn: "“{title}”仍在回答中。",
+    answered: "“{title}”已回答完毕。",
   },
   exchange: {
     refused: "{file} 不包含此页面的对话：{why}。",

@@ -56,14 +56,9 @@ export function inline(text, growing = false) {
  * @param {string} address
  */
 function safe(address) {
-  const url = URL.parse ? URL.parse(address) : tried(address);
-  return url && SCHEMES.includes(url.protocol) ? url.href : null;
-}
-
-/** @param {string} address */
-function tried(address) {
   try {
-    return new URL(address);
+    const { protocol, href } = new URL(address);
+    return SCHEMES.includes(protocol) ? href : null;
   } catch {
     return null;
   }

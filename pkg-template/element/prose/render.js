@@ -9,14 +9,6 @@ import { TEXTS } from "../texts.js";
 /** @import { Inline } from "./inline.js" */
 /** @import { Block } from "./markdown.js" */
 
-/**
- * @param {string} source
- * @returns {Node[]}
- */
-export function render(source) {
-  return nodesOf(linesOf(source), source, false);
-}
-
 /** A growing text in an element. Final blocks are not touched again. */
 export class Rendered {
   #parent;

@@ -62,8 +62,9 @@ export class Attachments {
 
   /** Shows what has changed elsewhere. */
   refresh() {
-    if (this.view.input.value.length > CHARACTERS) this.#open((tray) => tray.count());
-    else this.#tray?.count();
+    const { area, view } = this;
+    const counted = this.#tray || view.input.value.length > CHARACTERS || area.querySelector("details");
+    if (counted) this.#open((tray) => tray.count());
   }
 
   /** @param {File[]} files */

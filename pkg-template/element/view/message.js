@@ -59,7 +59,6 @@ export class Message {
       this.#frame = 0;
       this.#dots?.remove();
       this.#tell();
-      this.#view?.follow();
     });
   }
 
@@ -118,10 +117,7 @@ export class Message {
     if (this.#rendered) return this.#rendered.show(content, this.#growing);
     if (QUOTED.test(content)) {
       import("./folded.js").then(
-        ({ showFolded }) => {
-          showFolded(this.text, content);
-          this.#view?.follow();
-        },
+        ({ showFolded }) => showFolded(this.text, content, this.#view?.actions.engine()),
         () => (this.text.textContent = content),
       );
     } else this.text.textContent = content;

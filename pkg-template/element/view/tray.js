@@ -3,8 +3,8 @@ import { fill } from "../fill.js";
 import { quote, unquote } from "../quotes.js";
 import { TEXTS } from "../texts.js";
 import { adoptStyle } from "./quoted-style.js";
+import { showTokens, sizeOf, tokensOf } from "./sizes.js";
 
-/** @import { Engine } from "../../index.js" */
 /** @import { Quote } from "../quotes.js" */
 
 const CROSS = "M7 7l10 10M17 7 7 17";
@@ -22,10 +22,8 @@ export class Tray {
   #attachments;
   /** @type {Quote[]} */
   #quotes = [];
-  /** @type {Quote} what the input had when it was counted last */
-  #asked = { name: "", text: "" };
-  /** @type {WeakMap<Quote, {tokens: Promise<number>, engine: Engine}>} */
-  #counted = new WeakMap();
+  /** Stands for the last count. */
+  #counting = {};
 
   /** @param {import("./attachments.js").Attachments} attachments */
   constructor(attachments) {
@@ -104,43 +102,33 @@ export class Tray {
     view.tell("");
   }
 
-  /** Counts the tokens of the question, once there is an engine. */
+  /** Counts the tokens of what is attached, and of all that the model would be told, once there is an engine. */
   async count() {
-    const { list, view } = this.#attachments;
-    const quotes = this.#quotes;
-    const { engine, input } = view;
+    const { area, view } = this.#attachments;
+    const { content } = this;
+    const engine = view.actions.engine();
+    const counting = (this.#counting = {});
     if (!engine) return;
-    if (this.#asked.text !== input.value) this.#asked = { name: "", text: input.value };
-    const asked = this.#asked;
+    showTokens(area, engine);
+    let count = 0;
+    const { context } = engine.info;
     try {
-      const counts = await Promise.all([...quotes, asked].map((quote) => this.#tokens(quote, engine)));
-      if (this.#quotes !== quotes || this.#asked !== asked || view.engine !== engine) return;
-      for (const [i, item] of [...list.children].entries()) {
-        const size = /** @type {Element} */ (item.querySelector("small"));
-        size.textContent = fill(TEXTS.tokens, { count: counts[i] });
-      }
-      const count = counts.reduce((sum, count) => sum + count);
-      const { context } = engine.info;
-      const over = count > context ? fill(TEXTS.over, { count, context }) : "";
-      if (this.#attachments.over === over) return;
-      this.#attachments.over = over;
-      view.refresh();
+      for (const quote of this.#quotes) count += await tokensOf(quote, engine);
+      const told = (/** @type {string} */ content) =>
+        engine.countTokens(view.actions.prompt([{ role: "user", content }]));
+      // What is too much by itself is not read anew with each letter.
+      if (content && count < context) count = await told(content);
+      // What comes with every question may be too much: then a request says so.
+      if (count >= context && (await told("x")) >= context) count = 0;
     } catch {
-      // The engine is gone; what is shown stays.
+      // Where it fails, a request will say why.
+      count = 0;
     }
-  }
-
-  /**
-   * @param {Quote} quote
-   * @param {Engine} engine
-   */
-  #tokens(quote, engine) {
-    let counted = this.#counted.get(quote);
-    if (counted?.engine !== engine) {
-      counted = { engine, tokens: engine.countTokens(quote.text, { addSpecialTokens: false }) };
-      this.#counted.set(quote, counted);
-    }
-    return counted.tokens;
+    if (this.#counting !== counting) return;
+    const over = count < context ? "" : fill(TEXTS.over, { count, context });
+    if (this.#attachments.over === over) return;
+    this.#attachments.over = over;
+    view.refresh();
   }
 
   /** @param {number} length of what is to be attached, too */
@@ -175,7 +163,11 @@ export class Tray {
     const { input } = this.#attachments.view;
     const { text } = this.#quotes[i];
     this.#remove(i);
-    input.setRangeText(text, input.selectionStart, input.selectionEnd, "end");
+    const { value, selectionStart, selectionEnd } = input;
+    const [before, after] = [value.slice(0, selectionStart), value.slice(selectionEnd)];
+    // It stands in lines of its own.
+    const [start, end] = [/[^\n]$/.test(before) ? "\n" : "", /^[^\n]/.test(after) ? "\n" : ""];
+    input.setRangeText(`${start}${text}${end}`, selectionStart, selectionEnd, "end");
     input.dispatchEvent(new Event("input"));
     input.focus();
   }
@@ -184,9 +176,9 @@ export class Tray {
    * @param {Quote} quote
    * @param {number} i
    */
-  #chip({ name, text }, i) {
-    const chip = html("li", { part: "attachment" }, html("b", { dir: "auto", title: name }, name));
-    chip.append(html("small", {}, fill(TEXTS.characters, { count: text.length })));
+  #chip(quote, i) {
+    const { name } = quote;
+    const chip = html("li", { part: "attachment" }, html("b", { dir: "auto", title: name }, name), sizeOf(quote));
     if (name === TEXTS.pasted) chip.append(action("as-text", LINES, TEXTS.asText, () => this.#write(i)));
     chip.append(action("detach", CROSS, fill(TEXTS.detach, { name }), () => this.#remove(i)));
     return chip;

@@ -8,6 +8,7 @@ import { style } from "./style.js";
 import { TEXTS } from "../texts.js";
 
 /** @import { Engine } from "../../index.js" */
+/** @import { Host } from "../chat.js" */
 /** @import { TabloomChatMessage } from "../types.js" */
 
 /** Milliseconds after which an announcement is removed, so that a screen reader finds no text twice. */
@@ -21,20 +22,19 @@ const ROOM = 2_000;
  *
  * @typedef {Record<"send" | "stop" | "clear" | "start" | "cancel" | "continue" | "retry" | "processor", () => void>
  *   & Record<"again" | "edit", (i: number) => void>
- *   & {version: (i: number, version: number) => void, engine: () => Engine | null}} Actions
+ *   & {version: (i: number, version: number) => void, engine: () => Engine | null, prompt: Host["prompt"]}} Actions
  */
 
 /** A chat's shadow tree, and the visitor's actions in it. */
 export class View {
   /** @readonly */
   input = html("textarea", { id: "input", part: "input", rows: "1", dir: "auto", enterkeyhint: "send" });
+  /** @readonly */
+  actions;
   #root;
-  #do;
   /** @type {Message[]} */
   #messages = [];
   #busy = false;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #spoken;
   /** @type {object | null} the error that is shown */
   #shown = null;
   /** @type {number | null} the message that is being edited */
@@ -115,7 +115,7 @@ export class View {
    */
   constructor(root, actions) {
     this.#root = root;
-    this.#do = actions;
+    this.actions = actions;
     root.adoptedStyleSheets = [style()];
     const foot = html("div", { class: "foot", part: "foot" });
     foot.append(this.#status, this.#problem, this.#editing, this.#notice, this.#composer, this.#voice, slot("footer"));
@@ -145,6 +145,7 @@ export class View {
   set busy(busy) {
     const focused = this.#root.activeElement;
     this.#busy = busy;
+    if (!busy && this.#told === TEXTS.thinking) this.#told = "";
     this.refresh();
     // If the focused button is gone, the input gets the focus.
     if (focused && focused !== this.input && !focused.checkVisibility({ visibilityProperty: true })) this.input.focus();
@@ -209,11 +210,6 @@ export class View {
     this.refresh();
   }
 
-  /** Scrolls to the end, unless the reader has scrolled away. */
-  follow() {
-    this.#follower.follow();
-  }
-
   /** Scrolls to the end, wherever the reader is. */
   toEnd() {
     if (this.last) this.#follower.toEnd();
@@ -250,7 +246,6 @@ export class View {
     this.#problemText.textContent = noGpu ? TEXTS.noGpu : (error?.message ?? "");
     this.#problem.hidden = !error;
     this.refresh();
-    this.follow();
   }
 
   /** @param {number | null} i the question that what is sent is a version of */
@@ -277,11 +272,6 @@ export class View {
     this.#grow();
   }
 
-  /** What counts tokens, if there is one. */
-  get engine() {
-    return this.#do.engine();
-  }
-
   /** @param {string} text for the visitor, above the input, until the next action */
   tell(text) {
     this.#told = text;
@@ -299,9 +289,9 @@ export class View {
 
   /** @param {string} text for screen readers */
   announce(text) {
-    this.#voice.append(html("p", {}, text));
-    clearTimeout(this.#spoken);
-    this.#spoken = setTimeout(() => this.#voice.replaceChildren(), SPOKEN);
+    const said = html("p", {}, text);
+    this.#voice.append(said);
+    setTimeout(() => said.remove(), SPOKEN);
   }
 
   /** Updates what depends on what is shown and written. */
@@ -332,9 +322,10 @@ export class View {
     this.#root.addEventListener("click", (event) => this.#clicked(/** @type {MouseEvent} */ (event)));
     this.#composer.addEventListener("submit", (event) => {
       event.preventDefault();
-      if (this.#send.disabled || this.#busy) return;
+      if (this.#send.disabled) return;
+      if (this.#busy) return this.tell(TEXTS.thinking);
       this.#told = "";
-      this.#do.send();
+      this.actions.send();
     });
     // The input keeps the focus, and a phone its keyboard.
     this.#send.addEventListener("mousedown", (event) => event.preventDefault());
@@ -371,7 +362,7 @@ export class View {
       const { scrollTop } = this.#log;
       const { following } = this.#follower;
       const older = name === "older";
-      this.#do.version(i, versions.indexOf(null) + (older ? -1 : 1));
+      this.actions.version(i, versions.indexOf(null) + (older ? -1 : 1));
       const message = this.#messages[i];
       message.show();
       if (following && message === this.last) this.toEnd();
@@ -383,7 +374,7 @@ export class View {
     } else if (name === "attach") {
       this.attachments.picker.click();
     } else if (name !== "send") {
-      this.#do[/** @type {"again"} */ (name)](i);
+      this.actions[/** @type {"again"} */ (name)](i);
       const typing = event.detail === 0 || matchMedia("(hover: hover)").matches;
       if (typing || name === "edit") this.input.focus({ preventScroll: true });
     }
@@ -399,8 +390,8 @@ export class View {
     } else if (event.key === "Escape") {
       if (this.hush()) {
         // That was meant.
-      } else if (this.#busy || !this.#status.hidden) this.#do.stop();
-      else if (!this.#editing.hidden) this.#do.cancel();
+      } else if (this.#busy || !this.#status.hidden) this.actions.stop();
+      else if (!this.#editing.hidden) this.actions.cancel();
       else return;
       event.stopPropagation();
     }
