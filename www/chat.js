@@ -141,7 +141,8 @@ export class Chat extends EventTarget {
     const messages = valid(conversation);
     const before = this.#talk;
     const goesOn = this.busy && conversation.id !== before.conversation.id;
-    this.#unsent.set(keyOf(before.conversation), this.#unasked());
+    before.view.pause();
+    this.#unsent.set(keyOf(before.conversation), before.view.view.content);
     const away = this.#away.find((talk) => talk.conversation.id === conversation.id);
     if (goesOn) this.#away.push(before);
     if (goesOn || away) this.#place(away ?? this.#make(html("div", { id: "conversation" })));
@@ -190,7 +191,9 @@ export class Chat extends EventTarget {
    * @param {string} id
    */
   drop(id) {
-    for (const { conversation, view } of [this.#talk, ...this.#away]) if (conversation.id === id) view.show([]);
+    for (const { conversation, view } of [this.#talk, ...this.#away]) {
+      if (conversation.id === id && view.answering) view.show([]);
+    }
     this.#away = this.#away.filter(({ conversation }) => conversation.id !== id);
   }
 
@@ -297,15 +300,6 @@ export class Chat extends EventTarget {
     this.focus();
   }
 
-  /** What is not asked yet in the conversation that is shown. */
-  #unasked() {
-    const { view, editing } = this.#view;
-    this.#view.takeBack();
-    editing.end();
-    view.hush();
-    return view.content;
-  }
-
   /** Keeps what is not asked yet through a reload. */
   #keepUnsent() {
     const { view } = this.#view;
@@ -317,7 +311,8 @@ export class Chat extends EventTarget {
       // Then a reload drops it.
     }
     addEventListener("pagehide", () => {
-      const unsent = new Map(this.#unsent).set(keyOf(this.conversation), this.#unasked());
+      this.#view.takeBack();
+      const unsent = new Map(this.#unsent).set(keyOf(this.conversation), this.#view.view.content);
       try {
         sessionStorage.setItem(UNSENT, JSON.stringify([...unsent]));
       } catch {

@@ -57,8 +57,15 @@ export class ChatInTurn extends Chat {
 
   /** @param {Parameters<Chat["show"]>} messages */
   show(...messages) {
-    this.takeBack();
+    this.pause();
     super.show(...messages);
+  }
+
+  /** Ends all but an answer: another conversation is shown. */
+  pause() {
+    this.takeBack();
+    this.editing.end();
+    this.view.hush();
   }
 
   /** Puts the question that waits back into the input, before what was written there since. */

@@ -42,6 +42,17 @@ async function view(page, name) {
     .first()
     .waitFor({ state: "attached" });
 }
+/** Waits until the last answer is kept as it is shown. */
+const kept = (page) =>
+  page.waitForFunction(async () => {
+    const request = indexedDB.open("tabloom-demo");
+    await new Promise((done) => (request.onsuccess = done));
+    const all = request.result.transaction("conversations").objectStore("conversations").getAll();
+    await new Promise((done) => (all.onsuccess = done));
+    request.result.close();
+    const shown = shadow(".assistant .text").at(-1).textContent;
+    return all.result.some(({ messages }) => messages.at(-1).content.trim() === shown);
+  });
 /** A page in a context of its own. */
 const fresh = async (options = {}) => ready(await browser.newContext(options), address);
 
@@ -405,6 +416,7 @@ describe("conversations", () => {
     await page.locator("#conversation .note", { hasText: "Stopped" }).waitFor();
     const stopped = await tokens();
     assert.ok(stopped > 10 && stopped < 200, `${stopped} tokens`);
+    await kept(page);
     await page.reload();
     await page.locator(MESSAGES).first().waitFor();
     await loaded(page);
@@ -1115,6 +1127,7 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   await page.locator("#bench-run:enabled").click();
   await page
     .locator("#bench-results li", { hasText: `on ${content.runs[0].tokens_per_second.toLocaleString("en")})` })
+    .first()
     .waitFor();
   await page.locator("#bench-stop").click();
   await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();
