@@ -444,7 +444,9 @@ describe("with tabs of one visitor", () => {
     await third.goto(blank);
     await third.evaluate(async () => {
       const { Engine } = await import("/tabloom/index.js");
-      globalThis.engine = await Engine.load("/model/", { host: "shared" });
+      // The page's own options: with others it would be another engine's model.
+      const prefixCache = { storedBytes: 256 * 2 ** 20 };
+      globalThis.engine = await Engine.load("/model/", { host: "shared", prefixCache });
     });
     const rests = ({ facts, tabs }) =>
       tabs.length === 3 && facts.Requests.join() === "0 running,0 waiting" && facts.Generation[0] === "0.0 tokens/s";
