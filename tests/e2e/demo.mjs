@@ -18,12 +18,14 @@ function watch() {
   const note = (list, text) => {
     if (text && text !== list.at(-1)) list.push(text);
   };
+  // A conversation that is answered while another is shown has one that is not on the page.
+  const roots = [];
+  globalThis.shadow = (selector) =>
+    roots.filter(({ host }) => host.isConnected).flatMap((root) => [...root.querySelectorAll(selector)]);
   const attach = Element.prototype.attachShadow;
   Element.prototype.attachShadow = function (options) {
     const root = attach.call(this, options);
-    globalThis.shadow = (selector) => [
-      .../** @type {ShadowRoot} */ (document.getElementById("conversation").shadowRoot).querySelectorAll(selector),
-    ];
+    roots.push(root);
     new MutationObserver(() => {
       note(seen.progress, root.querySelector(".status")?.textContent);
       note(seen.answers, shadow(".assistant .text").at(-1)?.textContent);
