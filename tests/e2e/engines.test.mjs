@@ -13,7 +13,7 @@ before(async () => {
   await page.evaluate(async () => {
     delete ReadableStream.prototype[Symbol.asyncIterator];
     globalThis.engine = await Engine.load("model/", { device: "cpu" });
-    globalThis.messages = [{ role: "user", content: "What is the capital of France?" }];
+    globalThis.FRANCE = "What is the capital of France?";
   });
 });
 
@@ -22,17 +22,17 @@ after(() => session?.close());
 test("streams of sessions are read by `for await`, and cancelled by leaving it", async () => {
   const { whole, pieces, left, again } = await page.evaluate(async () => {
     const create = () => engine.languageModel().create({ temperature: 0 });
-    const whole = await (await create()).prompt(messages);
+    const whole = await (await create()).prompt(FRANCE);
     const pieces = [];
-    for await (const piece of (await create()).promptStreaming(messages)) pieces.push(piece);
-    const stream = (await create()).promptStreaming(messages);
+    for await (const piece of (await create()).promptStreaming(FRANCE)) pieces.push(piece);
+    const stream = (await create()).promptStreaming(FRANCE);
     const left = [];
     for await (const piece of stream) {
       left.push(piece);
       break;
     }
     const { done } = await stream.getReader().read();
-    const aborted = (await create()).promptStreaming(messages, { signal: AbortSignal.abort(new Error("too late")) });
+    const aborted = (await create()).promptStreaming(FRANCE, { signal: AbortSignal.abort(new Error("too late")) });
     const read = async () => {
       for await (const piece of aborted) left.push(piece);
     };
@@ -46,6 +46,7 @@ test("streams of sessions are read by `for await`, and cancelled by leaving it",
 
 test("so is the body of a streamed response", async () => {
   const text = await page.evaluate(async () => {
+    const messages = [{ role: "user", content: FRANCE }];
     const body = JSON.stringify({ messages, temperature: 0, stream: true });
     const response = await engine.fetch("/v1/chat/completions", { method: "POST", body });
     const decoder = new TextDecoder();
@@ -54,6 +55,26 @@ test("so is the body of a streamed response", async () => {
     return text;
   });
   assert.match(text, /^data: \{.*data: \[DONE\]\n\n$/s);
+});
+
+test("a field grows with its text, and keeps a height while it is hidden", async () => {
+  const heights = await page.evaluate(async () => {
+    const { grow } = await import(new URL("tabloom/element/parts.js", location.href).href);
+    CSS.supports = () => false;
+    const field = document.body.appendChild(document.createElement("textarea"));
+    const height = (text, hidden = false) => {
+      field.value = text;
+      field.parentElement.hidden = hidden;
+      grow(field);
+      field.parentElement.hidden = false;
+      return field.clientHeight;
+    };
+    return ["a", "a\nb\nc\nd", "a"].map((text) => height(text)).concat(height("a", true), height("a"));
+  });
+  const [one, four, again, hidden] = heights;
+  assert.ok(four > 1.5 * one, `${heights}`);
+  assert.deepEqual([again, heights[4]], [one, one]);
+  assert.ok(hidden > one / 2, `${heights}`);
 });
 
 const BYTES = Uint8Array.from({ length: 5 * 2 ** 20 }, (_, i) => i % 251);
@@ -82,14 +103,11 @@ const readBytes = (into, { at }) => {
 async function eitherWay(run) {
   await run();
   const { ReadableStream } = globalThis;
-  globalThis.ReadableStream = /** @type {any} */ (
-    class extends ReadableStream {
-      constructor(source, strategy) {
-        if (source.type === "bytes") throw new TypeError("ReadableByteStreamController is not implemented");
-        super(source, strategy);
-      }
-    }
-  );
+  const construct = (Streams, [source, strategy]) => {
+    if (source.type === "bytes") throw new TypeError("ReadableByteStreamController is not implemented");
+    return new Streams(source, strategy);
+  };
+  globalThis.ReadableStream = new Proxy(ReadableStream, { construct });
   try {
     await run();
   } finally {
