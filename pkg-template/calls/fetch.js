@@ -1,6 +1,6 @@
 // OpenAI's HTTP API over an engine. A request leaves the page only where the engine's fallback answers.
 import { TabloomError } from "../error.js";
-import { iterable } from "./iterable.js";
+import { iterable } from "../iterable.js";
 
 /** What follows an origin and a base path. */
 const ROUTE = /\/v1\/(?:(chat\/completions|completions|embeddings)|models(?:\/(.+))?)$/;

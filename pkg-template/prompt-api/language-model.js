@@ -4,7 +4,7 @@
 import { unlessAborted, whenAborted } from "../abort.js";
 import { constraintOf } from "./constraint.js";
 import { expectText, messagesOf, samplingOf } from "./input.js";
-import { iterable } from "../calls/iterable.js";
+import { iterable } from "../iterable.js";
 import { TabloomError } from "../error.js";
 
 /** @import { Engine } from "../index.js" */
