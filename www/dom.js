@@ -1,7 +1,7 @@
 // Makes and changes elements, beyond what the package's element has for that.
-import { html } from "./tabloom/element/parts.js";
+import { grow, html } from "./tabloom/element/parts.js";
 
-export { html };
+export { grow, html };
 
 const SVG = "http://www.w3.org/2000/svg";
 

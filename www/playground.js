@@ -1,5 +1,5 @@
 // Answers that are constrained by a JSON Schema, and checked against it.
-import { $, html, write } from "./dom.js";
+import { $, grow, html, write } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import { fill, texts } from "./texts.js";
 import { problems } from "./validate.js";
@@ -30,7 +30,7 @@ export class Playground {
     choice.append(...EXAMPLES.map(({ name }, i) => html("option", { value: `${i}` }, texts.examples[name])));
     choice.addEventListener("change", () => this.#take(Number(choice.value)));
     loader.addEventListener("change", () => this.#refresh());
-    $("schema").addEventListener("input", () => $("schema").setCustomValidity(""));
+    $("schema").addEventListener("input", () => this.#changed());
     $("play-stop").addEventListener("click", () => this.#answering?.abort());
     $("play").addEventListener("submit", (/** @type {Event} */ event) => {
       event.preventDefault();
@@ -44,9 +44,14 @@ export class Playground {
   #take(i) {
     $("question").value = EXAMPLES[i].question;
     $("schema").value = readable(EXAMPLES[i].schema);
-    $("schema").setCustomValidity("");
+    this.#changed();
     write($("answer"), "");
     this.#report("");
+  }
+
+  #changed() {
+    $("schema").setCustomValidity("");
+    grow($("schema"), 2);
   }
 
   async #run() {

@@ -215,6 +215,7 @@ export declare class Conversation {
 // element/dom.d.ts
 export declare function html<K extends keyof HTMLElementTagNameMap>(name: K, attributes?: Record<string, string>, ...children: (Node | string)[]): HTMLElementTagNameMap[K];
 export declare function icon(path: string): SVGSVGElement;
+export declare function grow(field: HTMLElement, borders?: number): void;
 export declare function morph(parent: Element, nodes: Node[], from?: number): void;
 
 // element/editing.d.ts
@@ -239,7 +240,7 @@ export declare function checked(messages: any, where?: string): Message[];
 // element/parts.d.ts
 export { isGone } from "./answering.js";
 export { Chat } from "./chat.js";
-export { html, icon } from "./dom.js";
+export { grow, html, icon } from "./dom.js";
 export { checked } from "./history.js";
 export { RENDERERS } from "./prose/renderers.js";
 export { unquote } from "./quotes.js";

@@ -1,5 +1,6 @@
 // OpenAI's HTTP API over an engine. A request leaves the page only where the engine's fallback answers.
 import { TabloomError } from "../error.js";
+import { iterable } from "../iterable.js";
 
 /** What follows an origin and a base path. */
 const ROUTE = /\/v1\/(?:(chat\/completions|completions|embeddings)|models(?:\/(.+))?)$/;
@@ -143,9 +144,11 @@ function events(chunks) {
     },
     { highWaterMark: 0 },
   );
-  return new Response(body, {
+  const response = new Response(body, {
     headers: { "content-type": "text/event-stream", "cache-control": "no-cache" },
   });
+  iterable(/** @type {ReadableStream} */ (response.body));
+  return response;
 }
 
 /**

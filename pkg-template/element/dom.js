@@ -31,6 +31,19 @@ export function icon(path) {
 }
 
 /**
+ * Makes a field as high as its text, in browsers without `field-sizing`.
+ *
+ * @param {HTMLElement} field
+ * @param {number} [borders] height of its borders
+ */
+export function grow(field, borders = 0) {
+  if (CSS.supports("field-sizing", "content")) return;
+  field.style.blockSize = "";
+  // A hidden field has no height: what is no length changes nothing.
+  field.style.blockSize = `${field.scrollHeight + borders || ""}px`;
+}
+
+/**
  * Makes the child nodes of a parent equal to others. Those that are equal stay, with their selection, focus
  * and scroll position.
  *

@@ -6,7 +6,7 @@
 
 export { isGone } from "./answering.js";
 export { Chat } from "./chat.js";
-export { html, icon } from "./dom.js";
+export { grow, html, icon } from "./dom.js";
 export { checked } from "./history.js";
 export { RENDERERS } from "./prose/renderers.js";
 export { unquote } from "./quotes.js";

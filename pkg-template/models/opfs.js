@@ -94,21 +94,39 @@ function isSynchronous(handle) {
 async function read(handle) {
   const file = await handle.createSyncAccessHandle({ mode: "read-only" });
   let at = 0;
-  return new ReadableStream({
-    type: "bytes",
-    autoAllocateChunkSize: PIECE,
-    pull(stream) {
-      const { byobRequest } = /** @type {{ byobRequest: any }} */ (stream);
-      const count = file.read(byobRequest.view, { at });
-      at += count;
-      if (count === 0) {
-        stream.close();
-        file.close();
-      }
-      byobRequest.respond(count);
-    },
-    cancel: () => file.close(),
-  });
+  const next = (/** @type {Uint8Array} */ into) => {
+    let count = 0;
+    try {
+      count = file.read(into, { at });
+    } finally {
+      if (count === 0) file.close();
+    }
+    at += count;
+    return count;
+  };
+  const cancel = () => file.close();
+  try {
+    return new ReadableStream({
+      type: "bytes",
+      autoAllocateChunkSize: PIECE,
+      pull(stream) {
+        const { byobRequest } = /** @type {{ byobRequest: any }} */ (stream);
+        const count = next(byobRequest.view);
+        if (count === 0) stream.close();
+        byobRequest.respond(count);
+      },
+      cancel,
+    });
+  } catch {
+    // Safari before 26.4 has no streams of bytes.
+    const pull = (/** @type {ReadableStreamDefaultController<Uint8Array>} */ stream) => {
+      const piece = new Uint8Array(PIECE);
+      const count = next(piece);
+      if (count === 0) stream.close();
+      else stream.enqueue(piece.subarray(0, count));
+    };
+    return new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
+  }
 }
 
 /**

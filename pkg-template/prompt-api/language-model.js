@@ -4,6 +4,7 @@
 import { unlessAborted, whenAborted } from "../abort.js";
 import { constraintOf } from "./constraint.js";
 import { expectText, messagesOf, samplingOf } from "./input.js";
+import { iterable } from "../iterable.js";
 import { TabloomError } from "../error.js";
 
 /** @import { Engine } from "../index.js" */
@@ -183,7 +184,7 @@ export class LanguageModelSession extends EventTarget {
   promptStreaming(input, options = {}) {
     const left = new AbortController();
     const signals = [left.signal, ...(options.signal ? [options.signal] : [])];
-    return new ReadableStream({
+    const stream = new ReadableStream({
       start: (controller) => {
         const onText = (/** @type {string} */ text) => controller.enqueue(text);
         // Pieces are queued as the model writes them, so that a slow reader does not delay later prompts.
@@ -194,6 +195,7 @@ export class LanguageModelSession extends EventTarget {
       },
       cancel: (reason) => left.abort(reason),
     });
+    return iterable(stream);
   }
 
   /**

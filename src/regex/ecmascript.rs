@@ -11,6 +11,10 @@ const MOST_DEPTH: usize = 64;
 const WORD: &str = r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]";
 const NO_WORD: &str = r"[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]";
 
+/// An alternative that never matches. With it WebKit interprets the expression: what it compiles errs in back
+/// references beyond Latin-1 (<https://bugs.webkit.org/show_bug.cgi?id=308046>).
+const INTERPRETED: &str = "|(?<=a)(?<!a)";
+
 /// Properties with long names; any other long name is a script.
 const PROPERTIES: [&str; 14] = [
     "Alphabetic",
@@ -35,6 +39,7 @@ pub fn translate(pattern: &str) -> Result<String> {
         Translator { pattern, rest: pattern, ignores_case: false, atomic: 0, depth: 0 };
     let translated = translator.alternatives()?;
     match translator.next() {
+        None if translator.atomic > 0 => Ok(translated + INTERPRETED),
         None => Ok(translated),
         Some(_) => translator.refuse("a ) without its ("),
     }
@@ -397,8 +402,8 @@ mod tests {
             (r"a{,2}b{3}?c{x}", r"a{0,2}b{3}?c\u{7b}x\u{7d}"),
             ("(?i:'s)s", r"(?:[\u{27}][sSſ])s"),
             ("x(?i)[a-b]|y", r"x[a-baAbB]|[yY]"),
-            ("a++b?+", r"(?:(?=(?<a1>a+))\k<a1>)(?:(?=(?<a2>b?))\k<a2>)"),
-            ("(?>a)*", r"(?:(?=(?<a1>a))\k<a1>)*"),
+            ("a++b?+", r"(?:(?=(?<a1>a+))\k<a1>)(?:(?=(?<a2>b?))\k<a2>)|(?<=a)(?<!a)"),
+            ("(?>a)*|b", r"(?:(?=(?<a1>a))\k<a1>)*|b|(?<=a)(?<!a)"),
             (r"[\p{L}&&[^a-c-]]", r"[[\p{L}]&&[[^a-c\u{2d}]]]"),
             (r"[]\-\]^-~一-龥\x{3041}-\u309F]", r"[\u{5d}\u{2d}\u{5d}\u{5e}-\u{7e}一-龥ぁ-ゟ]"),
             (r"\A.\z", r"^[^\n]$"),

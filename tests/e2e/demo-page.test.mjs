@@ -1031,6 +1031,33 @@ describe("the playground", () => {
     assert.ok(box.y + box.height <= 844, `the verdict ends at ${box.y + box.height}`);
   });
 
+  test("the schema's field is as high as its text, where a style sheet cannot say that, too", async () => {
+    await page.setViewportSize({ width: 1280, height: 1200 });
+    await page.locator("#example").selectOption("0");
+    const heights = (lines) =>
+      page.locator("#schema").evaluate((field, lines) => {
+        const { supports } = CSS;
+        const { style } = field;
+        const height = () => {
+          field.dispatchEvent(new Event("input"));
+          return field.offsetHeight;
+        };
+        field.value = "[\n".repeat(lines);
+        const expected = height();
+        CSS.supports = (name, ...value) => name !== "field-sizing" && supports.call(CSS, name, ...value);
+        style.setProperty("field-sizing", "fixed");
+        const found = height();
+        style.removeProperty("field-sizing");
+        style.removeProperty("block-size");
+        CSS.supports = supports;
+        return { expected, found };
+      }, lines);
+    for (const lines of [1, 12, 17, 60]) {
+      const { expected, found } = await heights(lines);
+      assert.equal(found, expected, `${lines} lines`);
+    }
+  });
+
   test("a schema that is none is told before the model is asked", async () => {
     await page.locator("#schema").fill("{");
     await page.locator("#play-run").click();

@@ -240,3 +240,17 @@ test("without WebGPU, or without storage, it says so", async () => {
     await browser.close();
   }
 });
+
+test("a browser that cannot estimate its storage leaves that open", async () => {
+  const { probe, size } = await page.evaluate(async () => {
+    const { estimate } = StorageManager.prototype;
+    delete StorageManager.prototype.estimate;
+    try {
+      return { probe: await Engine.probe(), size: await Engine.store.size() };
+    } finally {
+      StorageManager.prototype.estimate = estimate;
+    }
+  });
+  for (const { usage, quota } of [probe.storage, size]) assert.deepEqual([usage, quota], [undefined, undefined]);
+  assert.equal(probe.storage.cache, true);
+});

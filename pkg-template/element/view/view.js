@@ -1,6 +1,6 @@
 import { Attachments } from "./attachments.js";
 import { codeOf, copy } from "./copy.js";
-import { html, icon } from "../dom.js";
+import { grow, html, icon } from "../dom.js";
 import { Follower } from "./follower.js";
 import { ARROW_DOWN, ARROW_UP, BUBBLE, CLIP, SQUARE, WEAVE } from "../icons.js";
 import { Message } from "./message.js";
@@ -269,7 +269,7 @@ export class View {
   set content(content) {
     this.attachments.content = content;
     this.refresh();
-    this.#grow();
+    grow(this.input);
   }
 
   /** @param {string} text for the visitor, above the input, until the next action */
@@ -331,7 +331,7 @@ export class View {
     this.#send.addEventListener("mousedown", (event) => event.preventDefault());
     this.input.addEventListener("input", () => {
       this.refresh();
-      this.#grow();
+      grow(this.input);
     });
     this.#root.addEventListener("keydown", (event) => this.#pressed(/** @type {KeyboardEvent} */ (event)));
   }
@@ -400,13 +400,6 @@ export class View {
   #offerLatest() {
     const { following, distance } = this.#follower;
     this.#latest.hidden = following || distance < 1 || !this.last;
-  }
-
-  /** Makes the input as high as its text, in browsers without `field-sizing`. */
-  #grow() {
-    if (CSS.supports("field-sizing", "content")) return;
-    this.input.style.blockSize = "auto";
-    this.input.style.blockSize = `${this.input.scrollHeight}px`;
   }
 }
 
