@@ -53,8 +53,10 @@ export class Connection {
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;
     if (tab) await hold(tab, signal);
     const introduction = { version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
-    await connection.request({ type: "hello", ...introduction });
+    const hello = connection.request({ type: "hello", ...introduction });
+    // Not later: it may change before the answer comes.
     whenVisibilityChanges((visible) => connection.send({ type: "visible", visible }), signal);
+    await hello;
     return connection;
   }
 

@@ -78,6 +78,31 @@ describe("tabs", () => {
   });
 });
 
+test("a tab that leaves while it takes the lead leaves nothing behind", async () => {
+  await context.addInitScript(() => {
+    const { request } = LockManager.prototype;
+    LockManager.prototype.request = async function (name, ...rest) {
+      if (/ leader after /.test(name)) {
+        globalThis.seizing = true;
+        await new Promise((resolve) => setTimeout(resolve, 500));
+      }
+      return request.call(this, name, ...rest);
+    };
+    // Hosts are given up after a second and a half.
+    const { setInterval } = globalThis;
+    Object.assign(globalThis, { setInterval: (tick, period) => setInterval(tick, period / 10) });
+  });
+  const page = await open({ host: "leader" });
+  fates.chat = [{ fate: "freeze" }];
+  await page.evaluate(() => void failure(engine.chat.completions.create({ messages: [] })));
+  await page.waitForFunction(() => globalThis.seizing);
+  await page.evaluate(() => engine.close());
+  await page.waitForTimeout(1500);
+  const held = await page.evaluate(async () => (await navigator.locks.query()).held.map(({ name }) => name));
+  assert.deepEqual(held, []);
+  assert.equal(reported("boot").length, 1);
+});
+
 describe("a host that stands still", () => {
   test("is replaced where it is private", async () => {
     const page = await open({ host: "private" });
@@ -147,6 +172,21 @@ describe("pages", () => {
     assert.deepEqual(
       reported("hello").map((message) => message.visible),
       [true, false],
+    );
+  });
+
+  test("report it while they are being introduced", async () => {
+    const page = await open(null);
+    fates.hello = [{ pause: 500 }];
+    const loading = load(page, {});
+    await until("hello", 1);
+    await see(page, false);
+    await loading;
+    // Asked after the report, if there is one.
+    await page.evaluate(() => engine.metrics());
+    assert.deepEqual(
+      reported("visible").map((message) => message.visible),
+      [false],
     );
   });
 

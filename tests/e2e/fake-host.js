@@ -52,9 +52,13 @@ export class Host {
     const send = (answer) => port.postMessage({ id, ...answer });
     const fail = (code) => send({ type: "error", error: { code, message: `${code}, says the host` } });
     if (type === "hello") {
-      const { fate } = await report(message);
-      if (fate === "version_mismatch") return fail(fate);
       tab.known = true;
+      const { fate, pause } = await report(message);
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      if (fate === "version_mismatch") {
+        tab.known = false;
+        return fail(fate);
+      }
       if (message.tab) this.#environment.whenGone(message.tab).then(() => this.#leave(tab));
       const { version, protocol } = message;
       return send({ type: "value", value: { version, protocol, host: this.#environment.name } });

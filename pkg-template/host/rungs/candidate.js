@@ -53,9 +53,10 @@ export class Candidate {
   /** Takes the lock from the latest known leader, unless another candidate does. */
   async seize() {
     const succession = `${this.#office} after ${this.epoch}`;
+    const former = this.#candidacy;
     await navigator.locks.request(succession, { ifAvailable: true }, async (lock) => {
-      if (!lock) return;
-      const former = this.#candidacy;
+      // It may have resigned meanwhile.
+      if (!lock || former?.signal.aborted) return;
       const run = this.#run({ steal: true });
       // Not earlier: if this candidate is the leader, another one would get its lock.
       former?.abort();
