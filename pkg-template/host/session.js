@@ -59,13 +59,8 @@ export class Session {
     return this.#ladder.host;
   }
 
-  /**
-   * @param {AbortSignal} [signal]
-   * @param {(progress: Progress) => void} [onProgress]
-   */
-  async start(signal, onProgress) {
-    const abort = () => this.close(signal?.reason);
-    signal?.addEventListener("abort", abort);
+  /** @param {(progress: Progress) => void} [onProgress] */
+  async start(onProgress) {
     this.#onProgress = onProgress ?? null;
     try {
       await this.#ready();
@@ -73,7 +68,6 @@ export class Session {
       this.close(error);
       throw error;
     } finally {
-      signal?.removeEventListener("abort", abort);
       this.#onProgress = null;
     }
   }
@@ -187,7 +181,7 @@ export class Session {
   #post(call, { connection, life }) {
     const open = this.#calls.get(call);
     if (!open) return;
-    open.id = connection.call(call.message(), (answer) => {
+    const answered = (/** @type {import("./messages.js").Answer} */ answer) => {
       const lost = answer.type === "error" && LOST.includes(answer.error.code);
       if (lost) return life.abort(new TabloomError(answer.error));
       if (LAST.includes(answer.type)) this.#forget(call);
@@ -195,7 +189,14 @@ export class Session {
       const { value } = /** @type {{value?: any}} */ (answer);
       if (value?.object) value.served_by = "device";
       call.answer(answer);
-    });
+    };
+    try {
+      open.id = connection.call(call.message(), answered);
+    } catch (/** @type {any} */ error) {
+      // It has what cannot be sent.
+      this.#forget(call);
+      call.fail(error);
+    }
   }
 
   /** @param {Error} reason why the host is gone */
