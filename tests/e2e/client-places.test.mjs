@@ -81,8 +81,14 @@ describe("a page takes the first place there is", () => {
     test(`unless there is nothing to be had there (${host})`, async () => {
       const page = await open(null);
       const missing = await refused(page, { host, workerUrl: "nowhere.js" });
-      assert.equal(missing.code, "engine_crashed");
-      assert.match(missing.message, /worker failed.*could not be loaded.*Reload the page/);
+      assert.equal(missing.code, "no_host");
+      assert.match(missing.message, /its script nowhere\.js could not be loaded.*served as JavaScript.*workerUrl/);
+      const wrong = await refused(page, { host, workerUrl: "elsewhere.html" });
+      assert.equal(wrong.code, "no_host");
+      assert.match(wrong.message, /its script elsewhere\.html could not be loaded/);
+      const forbidden = await refused(await open(null, "strict.html"), { host });
+      assert.equal(forbidden.code, "no_host");
+      assert.match(forbidden.message, /tabloom\/worker\.js.*content security policy.*workerUrl/i);
       fates.boot = [{ fate: "not a module" }];
       const broken = await refused(page, { host });
       assert.equal(broken.code, "start_failed");

@@ -27,6 +27,7 @@ before(async () => {
           const shared = "SharedWorkerGlobalScope" in globalThis;
           if (shared) Object.defineProperty(navigator, "gpu", { value: undefined });`,
         "no-shared-gpu.js": `import "./hide-gpu.js"; import "./tabloom/worker.js";`,
+        "strict.html": HTML.replace("<title>", `<meta http-equiv="content-security-policy" content="worker-src 'none'"><title>`),
         "elsewhere.html": "<!doctype html><title>Elsewhere</title>",
         "frame.html": `<!doctype html><iframe sandbox="allow-scripts" src="bare.html"></iframe>`,
         fate,

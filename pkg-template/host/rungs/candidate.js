@@ -106,7 +106,7 @@ export class Candidate {
         worker.terminate();
         ended();
       });
-      worker.onerror = (event) => failed(failure(event));
+      worker.onerror = (event) => failed(failure(event, "leader", this.#script));
       // The message names the lock that the worker holds as long as it lives.
       worker.onmessage = (/** @type {MessageEvent<Leading>} */ { data }) => {
         if (!data.host) return failed(noHost("leader", "its worker, a script of another origin, is denied Web Locks"));

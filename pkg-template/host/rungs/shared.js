@@ -1,6 +1,7 @@
-import { crashed, noHost } from "../../error.js";
+import { noHost } from "../../error.js";
 import { available } from "../../locks.js";
 import { VERSION } from "../../version.js";
+import { failure } from "./dedicated.js";
 import { greeted } from "./greeting.js";
 
 /** One SharedWorker for all tabs of the site. */
@@ -24,10 +25,7 @@ export class Shared {
     if (!(await available())) throw noHost(this.name, "the browser denies Web Locks here");
     if (/^data:/.test(this.#script ?? "")) throw noHost(this.name, "its script is of another origin");
     const worker = start(this.#script);
-    worker.onerror = (event) => {
-      event.preventDefault();
-      life.abort(crashed("its script could not be loaded"));
-    };
+    worker.onerror = (event) => life.abort(failure(event, this.name, this.#script));
     return greeted(worker.port, life);
   }
 
