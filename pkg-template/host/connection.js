@@ -45,7 +45,7 @@ export class Connection {
   static async open({ port, host, freezes, lingers, life }, isolation) {
     const connection = new Connection(port, life, host !== null && lingers);
     const { signal } = life;
-    if (freezes) keepPinging(connection, life);
+    keepPinging(connection, life, freezes);
     const end = () => life.abort(connection.#failure ?? crashed("it is gone"));
     const gone = () => (connection.#failure ? end() : setTimeout(end, LAST_WORDS));
     if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});

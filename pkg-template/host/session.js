@@ -144,6 +144,7 @@ export class Session {
     for (let deaths = 0; ; ) {
       const stay = await unlessAborted(this.#stays.current(), this.#closed.signal);
       whenAborted(stay, () => this.#ladder.close());
+      this.#onProgress?.({ stage: "start", file: "", loaded: 0, total: 0, rate: 0 });
       try {
         return await this.#attach(await this.#ladder.climb(stay));
       } catch (error) {

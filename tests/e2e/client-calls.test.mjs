@@ -233,7 +233,7 @@ describe("requests", () => {
     assert.equal((await abort()).message, "changed my mind");
     await until("cancel", 1);
     // The next host never gets as far as to take calls.
-    fates.load = [{ fate: "freeze" }];
+    fates.load = [{ fate: "stick" }];
     await start();
     await until("load", 2);
     assert.equal((await abort()).message, "changed my mind");
@@ -260,7 +260,7 @@ describe("requests", () => {
   test("loading can be aborted at any time", async () => {
     const page = await open(null);
     // No host gets to the end of it.
-    fates.load = Array.from({ length: 6 }, () => ({ fate: "freeze" }));
+    fates.load = Array.from({ length: 6 }, () => ({ fate: "stick" }));
     for (const after of [0, 1, 5, 30, 100, 500]) {
       const failed = await page.evaluate(
         (after) => failure(Engine.load("model/", { host: "private", signal: AbortSignal.timeout(after) })),

@@ -1,7 +1,7 @@
 // Where a page finds a host.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { RUNGS, context, delayMessages, fates, numbers, open, read, reported, server, upTo } from "./client.mjs";
+import { RUNGS, context, delayMessages, fates, hurry, numbers, open, read, reported, server, upTo } from "./client.mjs";
 
 describe("a page takes the first place there is", () => {
   /** The place of an engine, or why there is none. */
@@ -98,6 +98,28 @@ describe("a page takes the first place there is", () => {
   }
 
   for (const host of RUNGS) {
+    test(`and waits for a script that is slow, not for ever for its module (${host})`, async () => {
+      await hurry(20);
+      const page = await open(null);
+      const load = (options) =>
+        page.evaluate(async (options) => {
+          const stages = [];
+          const onProgress = ({ stage }) => stages.push(stage);
+          const failed = await failure(Engine.load("model/", { ...options, onProgress }));
+          return { failed, stages };
+        }, options);
+      // As if it took 16 seconds: the SharedWorker may be another's, which is stuck.
+      const workerUrl = host === "shared" ? undefined : "slow.js";
+      const before = server.requests.length;
+      fates.boot = [{ fate: "stall" }];
+      const { failed, stages } = await load({ host, workerUrl });
+      assert.equal(failed, "no failure");
+      assert.deepEqual(stages, ["start", "start", "download", "download"]);
+      assert.equal(reported("boot").length, 2);
+      const asked = server.requests.slice(before).filter((path) => path === "slow.js").length;
+      assert.equal(asked, host === "shared" ? 0 : 2);
+    });
+
     test(`and learns why it failed, though late (${host})`, async () => {
       await delayMessages();
       fates.boot = [{ fate: "not a module" }];

@@ -22,6 +22,7 @@ export function failure(event, rung, script) {
   const here = import.meta.url;
   const place = script ?? `${new URL("../../worker.js", here)} (unless a bundler has moved it)`;
   const reason = message ? `failed: ${message}` : "could not be loaded";
-  const advice = "Check that the package's worker.js is there, served as JavaScript and allowed by the content security policy, or name its address by workerUrl";
+  const advice =
+    "Check that the package's worker.js is there, served as JavaScript and allowed by the content security policy, or name its address by workerUrl";
   return noHost(rung, `its script ${place} ${reason}`, advice);
 }

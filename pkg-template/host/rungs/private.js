@@ -24,7 +24,7 @@ export class Private {
     worker.onerror = (event) => life.abort(failure(event, this.name, this.#script));
     const { port1, port2 } = new MessageChannel();
     worker.postMessage(/** @satisfies {Order} */ ({ type: "connect" }), [port2]);
-    return greeted(port1, life);
+    return greeted(port1, life, () => true);
   }
 
   close() {}
