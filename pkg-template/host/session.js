@@ -147,9 +147,9 @@ export class Session {
       this.#onProgress?.({ stage: "start", file: "", loaded: 0, total: 0, rate: 0 });
       try {
         return await this.#attach(await this.#ladder.climb(stay));
-      } catch (error) {
+      } catch (/** @type {any} */ error) {
         this.#closed.signal.throwIfAborted();
-        if (error instanceof Departure) continue;
+        if (error instanceof Departure || (error.code === "no_gpu" && this.#ladder.skip())) continue;
         if (!(error instanceof Death)) throw error;
         deaths += 1;
         if (this.#dieTooOften() || deaths === MOST_DEATHS) throw gaveUp("while loading", error.cause);

@@ -28,6 +28,21 @@ describe("a page takes the first place there is", () => {
     assert.equal(await place(page, { workerUrl, host: "shared" }), "shared");
   });
 
+  test("not a SharedWorker that is given no adapter", async () => {
+    const page = await open(null);
+    fates.load = [{ fate: "no_gpu" }];
+    assert.equal(await place(page), "leader");
+    for (const [host, workers] of /** @type {const} */ ([
+      ["shared", 1],
+      ["auto", 2],
+    ])) {
+      const before = reported("load").length;
+      fates.load = [{ fate: "no_gpu" }, { fate: "no_gpu" }];
+      assert.equal((await refused(page, { host })).code, "no_gpu");
+      assert.equal(reported("load").length, before + workers);
+    }
+  });
+
   test("the leader's worker", async () => {
     await context.addInitScript(() => delete globalThis.SharedWorker);
     const page = await open(null);
