@@ -36,9 +36,10 @@ export function crashed(what) {
  *
  * @param {string} host
  * @param {string} reason
+ * @param {string} [advice]
  */
-export function noHost(host, reason) {
-  const message = `this page can have no ${host} engine: ${reason}. Load with host "auto", or check workerUrl`;
+export function noHost(host, reason, advice = 'Load with host "auto", or check workerUrl') {
+  const message = `this page can have no ${host} engine: ${reason}. ${advice}`;
   return new TabloomError({ code: "no_host", message, details: { reason } });
 }
 

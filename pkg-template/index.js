@@ -14,6 +14,7 @@
  * @module tabloom
  */
 
+import { unlessAborted, whenAborted } from "./abort.js";
 import { Whole, ask, complete, now } from "./calls/calls.js";
 import { TextCompletions } from "./calls/completions.js";
 import { detokenizing, tokenizing } from "./calls/tokens.js";
@@ -67,6 +68,17 @@ export class Engine {
    * @returns {Promise<Engine>}
    */
   static async load(source, options = {}) {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const loading = Engine.#load(source, options);
+    return signal ? unlessAborted(loading, signal) : loading;
+  }
+
+  /**
+   * @param {ModelSource} source
+   * @param {LoadOptions} options
+   */
+  static async #load(source, options) {
     const {
       onProgress,
       signal,
@@ -78,7 +90,6 @@ export class Engine {
       quantisation,
       ...settings
     } = options;
-    signal?.throwIfAborted();
     const { pin, ...model } = await identify(source, options);
     const { draft } = settings;
     const isNamed = typeof draft === "string" || draft instanceof URL;
@@ -92,12 +103,18 @@ export class Engine {
     /** @type {Serving} */
     let session = new Session(ladder, isolation, { ...model, options: settings });
     if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, nameOf(model.url));
-    await session.start(signal, onProgress);
-    if (session.info?.stored) {
-      persist();
-      const kind = settings.store ?? "cache";
-      await noteUse(kind, model.url, pin);
-      if (drafter) await noteUse(kind, drafter.url, drafter.pin);
+    const over = new AbortController();
+    if (signal) whenAborted(signal, () => session.close(signal.reason), over.signal);
+    try {
+      await session.start(onProgress);
+      if (session.info?.stored) {
+        persist();
+        const kind = settings.store ?? "cache";
+        await noteUse(kind, model.url, pin);
+        if (drafter) await noteUse(kind, drafter.url, drafter.pin);
+      }
+    } finally {
+      over.abort();
     }
     return new Engine(session);
   }

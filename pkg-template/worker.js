@@ -43,11 +43,15 @@ async function connect(port, epoch) {
   ports.add(port);
   /** @type {MessageEvent[]} those that came before the host listens */
   const early = [];
+  /** @type {(event: MessageEvent) => void} */
+  let receive = (event) => {
+    if (early.push(event) === 1) introduce(line);
+  };
   port.onmessage = (event) => {
-    // A ping asks whether the worker is alive, not whether it is ready.
+    // The host may be loading, or within a step.
     const { type, id } = event.data ?? {};
-    if (type === "ping" && Number.isInteger(id)) port.postMessage({ type: "value", id, value: null });
-    else if (early.push(event) === 1) introduce(line);
+    if (type === "ping" && Number.isInteger(id)) port.postMessage({ type: "alive", id });
+    receive(event);
   };
   const line = {
     postMessage: (/** @type {Answer & {id: number}} */ message) => port.postMessage(message),
@@ -56,8 +60,12 @@ async function connect(port, epoch) {
       port.close();
     },
     set onmessage(/** @type {((event: MessageEvent) => void) | null} */ listener) {
-      port.onmessage = listener;
-      for (const event of early.splice(0)) listener?.(event);
+      if (!listener) {
+        port.onmessage = null;
+        return;
+      }
+      receive = listener;
+      for (const event of early.splice(0)) receive(event);
     },
   };
   const gpu = "gpu" in navigator && Boolean(navigator.gpu);

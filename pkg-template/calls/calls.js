@@ -22,7 +22,7 @@ const WINDOW = 32;
  * @typedef {object} Serving
  * @property {EngineInfo | null} info what was loaded, and on what
  * @property {HostKind | null} host where the engine runs now
- * @property {(signal?: AbortSignal, onProgress?: (progress: Progress) => void) => Promise<void>} start
+ * @property {(onProgress?: (progress: Progress) => void) => Promise<void>} start
  * @property {(call: Call, signal?: AbortSignal, mayLeave?: boolean) => void} ask
  * @property {(call: Call, message: {type: "credit", chunks: number}) => void} notify
  * @property {(call: Call) => void} cancel

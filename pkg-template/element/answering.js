@@ -5,7 +5,7 @@ import { TEXTS } from "./texts.js";
 /** @import { Chat, Host } from "./chat.js" */
 /** @import { TabloomChatEventMap, TabloomChatMessage } from "./types.js" */
 
-const GONE = ["engine_crashed", "no_gpu", "closed"];
+const GONE = ["engine_crashed", "no_host", "no_gpu", "closed"];
 /** The error of a conversation that has outgrown the model's context. */
 const TOO_LONG = "context_length_exceeded";
 /** Milliseconds between two times that a growing answer is kept. */

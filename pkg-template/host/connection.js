@@ -45,7 +45,7 @@ export class Connection {
   static async open({ port, host, freezes, lingers, life }, isolation) {
     const connection = new Connection(port, life, host !== null && lingers);
     const { signal } = life;
-    if (freezes) keepPinging(connection, life);
+    keepPinging(connection, life, freezes);
     const end = () => life.abort(connection.#failure ?? crashed("it is gone"));
     const gone = () => (connection.#failure ? end() : setTimeout(end, LAST_WORDS));
     if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});
@@ -53,8 +53,10 @@ export class Connection {
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;
     if (tab) await hold(tab, signal);
     const introduction = { version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
-    await connection.request({ type: "hello", ...introduction });
+    const hello = connection.request({ type: "hello", ...introduction });
+    // Not later: it may change before the answer comes.
     whenVisibilityChanges((visible) => connection.send({ type: "visible", visible }), signal);
+    await hello;
     return connection;
   }
 

@@ -114,15 +114,12 @@ export class Fallback {
     };
   }
 
-  /**
-   * @param {AbortSignal} [signal]
-   * @param {(progress: import("../types.js").Progress) => void} [onProgress]
-   */
-  async start(signal, onProgress) {
+  /** @param {(progress: import("../types.js").Progress) => void} [onProgress] */
+  async start(onProgress) {
     try {
-      await this.#device.start(signal, onProgress);
+      await this.#device.start(onProgress);
     } catch (/** @type {any} */ error) {
-      if (signal?.aborted || !this.#covers(error)) throw error;
+      if (this.#closed.signal.aborted || !this.#covers(error)) throw error;
       this.#missing = error;
     }
   }

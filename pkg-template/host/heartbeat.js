@@ -2,27 +2,38 @@ import { whenAborted } from "../abort.js";
 import { Silence } from "../error.js";
 import { visible } from "./page.js";
 
-/** Milliseconds between two pings, and how many may be unanswered: 15 seconds. */
-const [INTERVAL, PATIENCE] = [1500, 10];
+/**
+ * Milliseconds between two pings, and how many may be unanswered: 15 seconds by a worker that the browser
+ * may have frozen, two minutes by one that is slow or stuck.
+ */
+const [INTERVAL, FROZEN, STUCK] = [1500, 10, 80];
+
+/** @import { Answer, Request } from "./messages.js" */
 
 /**
- * Pings a host while the page is visible; ends `life` with {@link Silence} when it does not answer.
+ * Pings a host while the page is visible; ends `life` with {@link Silence} when it does not answer. The
+ * worker says that it is alive, the host in it, between two steps, that it goes on.
  *
  * Unanswered pings count, not time: a computer that slept has sent none.
  *
- * @param {{call: (message: import("./messages.js").Request, answered: () => void) => void}} connection
+ * @param {{call: (message: Request, answered: (answer: Answer) => void) => void}} connection
  * @param {AbortController} life
+ * @param {boolean} freezes whether the browser may freeze the worker
  */
-export function keepPinging(connection, life) {
-  let unanswered = 0;
-  const answered = () => {
-    unanswered = 0;
-  };
+export function keepPinging(connection, life, freezes) {
+  // Unanswered pings, by the worker and by the host.
+  let [silent, stuck] = [0, 0];
   const timer = setInterval(() => {
-    if (!visible()) return answered();
-    if (unanswered === PATIENCE) return life.abort(new Silence());
-    unanswered += 1;
-    connection.call({ type: "ping" }, answered);
+    if (!visible()) silent = stuck = 0;
+    else if ((freezes && silent === FROZEN) || stuck === STUCK) life.abort(new Silence());
+    else {
+      silent += 1;
+      stuck += 1;
+      connection.call({ type: "ping" }, ({ type }) => {
+        silent = 0;
+        if (type !== "alive") stuck = 0;
+      });
+    }
   }, INTERVAL);
   whenAborted(life.signal, () => clearInterval(timer));
 }

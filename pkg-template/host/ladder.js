@@ -80,6 +80,20 @@ export class Ladder {
     }
   }
 
+  /**
+   * Leaves a SharedWorker that was given no GPU: the page's own worker may be given one.
+   *
+   * @returns {boolean} whether it did
+   */
+  skip() {
+    const skips = this.#needsGpu && this.#at === 0 && this.#rungs.length > 1;
+    if (skips) {
+      this.close();
+      this.#at = 1;
+    }
+    return skips;
+  }
+
   /** Leaves the rung in use, until the next climb. */
   close() {
     this.#rungs[this.#at].close();

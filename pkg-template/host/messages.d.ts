@@ -83,6 +83,8 @@ export type Reply = (Answer & { id: number }) | Failed;
 /** What a call is answered with; it is over with the first `value`, `end` or `error`. */
 export type Answer =
   | { type: "progress"; progress: Progress }
+  // To a ping, by the worker before its host answers.
+  | { type: "alive" }
   | { type: "accepted" }
   | Chunk
   | { type: "end" }

@@ -59,13 +59,8 @@ export class Session {
     return this.#ladder.host;
   }
 
-  /**
-   * @param {AbortSignal} [signal]
-   * @param {(progress: Progress) => void} [onProgress]
-   */
-  async start(signal, onProgress) {
-    const abort = () => this.close(signal?.reason);
-    signal?.addEventListener("abort", abort);
+  /** @param {(progress: Progress) => void} [onProgress] */
+  async start(onProgress) {
     this.#onProgress = onProgress ?? null;
     try {
       await this.#ready();
@@ -73,7 +68,6 @@ export class Session {
       this.close(error);
       throw error;
     } finally {
-      signal?.removeEventListener("abort", abort);
       this.#onProgress = null;
     }
   }
@@ -150,11 +144,12 @@ export class Session {
     for (let deaths = 0; ; ) {
       const stay = await unlessAborted(this.#stays.current(), this.#closed.signal);
       whenAborted(stay, () => this.#ladder.close());
+      this.#onProgress?.({ stage: "start", file: "", loaded: 0, total: 0, rate: 0 });
       try {
         return await this.#attach(await this.#ladder.climb(stay));
-      } catch (error) {
+      } catch (/** @type {any} */ error) {
         this.#closed.signal.throwIfAborted();
-        if (error instanceof Departure) continue;
+        if (error instanceof Departure || (error.code === "no_gpu" && this.#ladder.skip())) continue;
         if (!(error instanceof Death)) throw error;
         deaths += 1;
         if (this.#dieTooOften() || deaths === MOST_DEATHS) throw gaveUp("while loading", error.cause);
@@ -187,7 +182,7 @@ export class Session {
   #post(call, { connection, life }) {
     const open = this.#calls.get(call);
     if (!open) return;
-    open.id = connection.call(call.message(), (answer) => {
+    const answered = (/** @type {import("./messages.js").Answer} */ answer) => {
       const lost = answer.type === "error" && LOST.includes(answer.error.code);
       if (lost) return life.abort(new TabloomError(answer.error));
       if (LAST.includes(answer.type)) this.#forget(call);
@@ -195,7 +190,14 @@ export class Session {
       const { value } = /** @type {{value?: any}} */ (answer);
       if (value?.object) value.served_by = "device";
       call.answer(answer);
-    });
+    };
+    try {
+      open.id = connection.call(call.message(), answered);
+    } catch (/** @type {any} */ error) {
+      // It has what cannot be sent.
+      this.#forget(call);
+      call.fail(error);
+    }
   }
 
   /** @param {Error} reason why the host is gone */

@@ -12,11 +12,12 @@ const PIECE = 32 * 2 ** 20;
  * A model of files, with an address of its own.
  *
  * @param {Exclude<import("../types.js").ModelSource, string | URL>} source
+ * @param {AbortSignal} [signal]
  * @returns {Promise<import("./source.js").Model>}
  */
-export async function local(source) {
+export async function local(source, signal) {
   const { name, files } = await gather(source);
-  return { url: `local:${await identity(files)}/${encoded(name)}`, files };
+  return { url: `local:${await identity(files, signal)}/${encoded(name)}`, files };
 }
 
 /**
@@ -108,13 +109,14 @@ async function choose(entries, folderName) {
  * A digest of names, sizes and dates of files on disk, and of the bytes of others.
  *
  * @param {Map<string, Blob>} files
+ * @param {AbortSignal} [signal]
  */
-async function identity(files) {
+async function identity(files, signal) {
   // Without https, pages have no digests. They have no engine to share either, so any text will do.
   if (!globalThis.crypto?.subtle) return `${Math.random()}`.slice(2);
   const facts = [];
   for (const [name, file] of files) {
-    const { lastModified = await digest(file) } = /** @type {Partial<File>} */ (file);
+    const { lastModified = await digest(file, signal) } = /** @type {Partial<File>} */ (file);
     facts.push([name, file.size, lastModified]);
   }
   const [first] = await sha256(new TextEncoder().encode(JSON.stringify(facts.sort())));
@@ -125,10 +127,12 @@ async function identity(files) {
  * Digests of a blob's pieces, of which one at a time is in memory.
  *
  * @param {Blob} file
+ * @param {AbortSignal} [signal]
  */
-async function digest(file) {
+async function digest(file, signal) {
   const digests = [];
   for (let start = 0; start < file.size; start += PIECE) {
+    signal?.throwIfAborted();
     const piece = await file.slice(start, start + PIECE).arrayBuffer();
     digests.push((await sha256(piece)).join(""));
   }

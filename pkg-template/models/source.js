@@ -21,7 +21,7 @@ export async function identify(source, options = {}, param) {
   if (isPlain(source, options)) return { url: addressOf(source) };
   if (typeof source === "string" || options.quantisation)
     return (await import("./hub.js")).find(source, options, param);
-  return (await import("./files.js")).local(/** @type {any} */ (source));
+  return (await import("./files.js")).local(/** @type {any} */ (source), options.signal);
 }
 
 /**

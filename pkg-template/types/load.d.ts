@@ -2,12 +2,13 @@
 
 /** How far loading is. */
 export interface Progress {
-  stage: "download" | "compile";
-  /** The file being read; empty while kernels are compiled. */
+  /** `start` comes whenever a worker is sought, which then loads the WebAssembly module. */
+  stage: "start" | "download" | "compile";
+  /** The file being read; empty but while weights are downloaded. */
   file: string;
-  /** Bytes of weights read so far, or dispatches made ready. */
+  /** Bytes of weights read so far, or dispatches made ready; 0 at the start. */
   loaded: number;
-  /** Bytes of all weight files, or dispatches in all. */
+  /** Bytes of all weight files, or dispatches in all; 0 at the start. */
   total: number;
   /** Bytes, or dispatches, per second since the stage began. */
   rate: number;

@@ -195,6 +195,18 @@ describe("requests", () => {
     assert.equal(await ask(page), "no failure");
   });
 
+  test("one that cannot be sent is refused, and not in the way of others", async () => {
+    const page = await open({ host: "private" });
+    const refused = await page.evaluate(() => failure(engine.tokenize("x", { addSpecialTokens: () => {} })));
+    assert.equal(refused.name, "DataCloneError");
+    fates.chat = [{ fate: "close" }];
+    const answered = await page.evaluate(() => {
+      const signal = AbortSignal.timeout(5000);
+      return failure(engine.chat.completions.create({ messages: [] }, { signal }));
+    });
+    assert.equal(answered, "no failure");
+  });
+
   test("a signal aborts a stream, and what waits for another host", async () => {
     const page = await open({ host: "private" });
     fates.chat = [{ count: 1000 }, { fate: "close", at: 2 }];
@@ -221,7 +233,7 @@ describe("requests", () => {
     assert.equal((await abort()).message, "changed my mind");
     await until("cancel", 1);
     // The next host never gets as far as to take calls.
-    fates.load = [{ fate: "freeze" }];
+    fates.load = [{ fate: "stick" }];
     await start();
     await until("load", 2);
     assert.equal((await abort()).message, "changed my mind");
@@ -248,7 +260,7 @@ describe("requests", () => {
   test("loading can be aborted at any time", async () => {
     const page = await open(null);
     // No host gets to the end of it.
-    fates.load = Array.from({ length: 6 }, () => ({ fate: "freeze" }));
+    fates.load = Array.from({ length: 6 }, () => ({ fate: "stick" }));
     for (const after of [0, 1, 5, 30, 100, 500]) {
       const failed = await page.evaluate(
         (after) => failure(Engine.load("model/", { host: "private", signal: AbortSignal.timeout(after) })),
@@ -258,6 +270,47 @@ describe("requests", () => {
     }
     fates.load = [];
     await load(page, { host: "private" });
+  });
+
+  describe("loading can be aborted while the page", () => {
+    /** Begins to load; {@link abort} gives what becomes of it. */
+    const start = (page, options) =>
+      page.evaluate((options) => {
+        globalThis.controller = new AbortController();
+        globalThis.loading = failure(Engine.load("model/", { ...options, signal: controller.signal }));
+      }, options);
+    const abort = (page) =>
+      page.evaluate(() => {
+        controller.abort(new Error("changed my mind"));
+        return Promise.race([loading, new Promise((late) => setTimeout(late, 5000, "late"))]);
+      });
+
+    test("fetches a module", async () => {
+      const page = await open(null);
+      const fallback = { baseURL: "https://example.org/v1", model: "m" };
+      const asked = new Promise((asked) => page.route("**/host/fallback.js", asked));
+      await start(page, { host: "private", fallback });
+      const route = await asked;
+      assert.equal((await abort(page)).message, "changed my mind");
+      await route.continue();
+      await page.waitForTimeout(300);
+      assert.deepEqual(reported("load"), []);
+    });
+
+    test("notes that the model was used", async () => {
+      const page = await open(null);
+      fates.load = [{ info: { stored: true } }];
+      await page.evaluate(() => {
+        caches.open = () => {
+          globalThis.noting = true;
+          return new Promise(() => {});
+        };
+      });
+      await start(page, { host: "shared" });
+      await page.waitForFunction(() => globalThis.noting === true);
+      assert.equal((await abort(page)).message, "changed my mind");
+      await until("left", 1);
+    });
   });
 
   test("an engine can be closed while it recovers", async () => {

@@ -1,7 +1,7 @@
 // Where a page finds a host.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { RUNGS, context, delayMessages, fates, numbers, open, read, reported, server, upTo } from "./client.mjs";
+import { RUNGS, context, delayMessages, fates, hurry, numbers, open, read, reported, server, upTo } from "./client.mjs";
 
 describe("a page takes the first place there is", () => {
   /** The place of an engine, or why there is none. */
@@ -26,6 +26,21 @@ describe("a page takes the first place there is", () => {
     assert.equal(reported("boot").length, 2);
     assert.equal(await place(page, { workerUrl, device: "cpu" }), "shared");
     assert.equal(await place(page, { workerUrl, host: "shared" }), "shared");
+  });
+
+  test("not a SharedWorker that is given no adapter", async () => {
+    const page = await open(null);
+    fates.load = [{ fate: "no_gpu" }];
+    assert.equal(await place(page), "leader");
+    for (const [host, workers] of /** @type {const} */ ([
+      ["shared", 1],
+      ["auto", 2],
+    ])) {
+      const before = reported("load").length;
+      fates.load = [{ fate: "no_gpu" }, { fate: "no_gpu" }];
+      assert.equal((await refused(page, { host })).code, "no_gpu");
+      assert.equal(reported("load").length, before + workers);
+    }
   });
 
   test("the leader's worker", async () => {
@@ -81,8 +96,14 @@ describe("a page takes the first place there is", () => {
     test(`unless there is nothing to be had there (${host})`, async () => {
       const page = await open(null);
       const missing = await refused(page, { host, workerUrl: "nowhere.js" });
-      assert.equal(missing.code, "engine_crashed");
-      assert.match(missing.message, /worker failed.*could not be loaded.*Reload the page/);
+      assert.equal(missing.code, "no_host");
+      assert.match(missing.message, /its script nowhere\.js could not be loaded.*served as JavaScript.*workerUrl/);
+      const wrong = await refused(page, { host, workerUrl: "elsewhere.html" });
+      assert.equal(wrong.code, "no_host");
+      assert.match(wrong.message, /its script elsewhere\.html could not be loaded/);
+      const forbidden = await refused(await open(null, "strict.html"), { host });
+      assert.equal(forbidden.code, "no_host");
+      assert.match(forbidden.message, /tabloom\/worker\.js.*content security policy.*workerUrl/i);
       fates.boot = [{ fate: "not a module" }];
       const broken = await refused(page, { host });
       assert.equal(broken.code, "start_failed");
@@ -92,6 +113,28 @@ describe("a page takes the first place there is", () => {
   }
 
   for (const host of RUNGS) {
+    test(`and waits for a script that is slow, not for ever for its module (${host})`, async () => {
+      await hurry(20);
+      const page = await open(null);
+      const load = (options) =>
+        page.evaluate(async (options) => {
+          const stages = [];
+          const onProgress = ({ stage }) => stages.push(stage);
+          const failed = await failure(Engine.load("model/", { ...options, onProgress }));
+          return { failed, stages };
+        }, options);
+      // As if it took 16 seconds: the SharedWorker may be another's, which is stuck.
+      const workerUrl = host === "shared" ? undefined : "slow.js";
+      const before = server.requests.length;
+      fates.boot = [{ fate: "stall" }];
+      const { failed, stages } = await load({ host, workerUrl });
+      assert.equal(failed, "no failure");
+      assert.deepEqual(stages, ["start", "start", "download", "download"]);
+      assert.equal(reported("boot").length, 2);
+      const asked = server.requests.slice(before).filter((path) => path === "slow.js").length;
+      assert.equal(asked, host === "shared" ? 0 : 2);
+    });
+
     test(`and learns why it failed, though late (${host})`, async () => {
       await delayMessages();
       fates.boot = [{ fate: "not a module" }];

@@ -8,6 +8,7 @@ import {
   context,
   end,
   fates,
+  hurry,
   load,
   numbers,
   open,
@@ -78,6 +79,30 @@ describe("tabs", () => {
   });
 });
 
+test("a tab that leaves while it takes the lead leaves nothing behind", async () => {
+  await context.addInitScript(() => {
+    const { request } = LockManager.prototype;
+    LockManager.prototype.request = async function (name, ...rest) {
+      if (/ leader after /.test(name)) {
+        globalThis.seizing = true;
+        await new Promise((resolve) => setTimeout(resolve, 500));
+      }
+      return request.call(this, name, ...rest);
+    };
+  });
+  await hurry(10);
+  const page = await open({ host: "leader" });
+  fates.chat = [{ fate: "freeze" }];
+  await page.evaluate(() => void failure(engine.chat.completions.create({ messages: [] })));
+  await page.waitForFunction(() => globalThis.seizing);
+  await page.evaluate(() => engine.close());
+  await page.waitForTimeout(1500);
+  // The browser gives a worker that does not listen two seconds to end.
+  const held = () => page.evaluate(async () => (await navigator.locks.query()).held.length);
+  while ((await held()) > 0) await page.waitForTimeout(100);
+  assert.equal(reported("boot").length, 1);
+});
+
 describe("a host that stands still", () => {
   test("is replaced where it is private", async () => {
     const page = await open({ host: "private" });
@@ -104,6 +129,43 @@ describe("a host that stands still", () => {
     assert.equal(reported("boot").length, 3);
   });
 });
+
+describe("a host that is stuck", () => {
+  for (const fate of ["stick", "freeze"]) {
+    test(`leaves its SharedWorker's place to another (${fate})`, async () => {
+      await hurry(20);
+      const page = await open({ host: "shared" });
+      fates.chat = [{ fate, at: 5, count: 10 }, { count: 10 }];
+      assert.deepEqual(numbers(await read(page)), upTo(10));
+      assert.equal(reported("boot").length, 2);
+      // Others need not find out.
+      const other = await open({ host: "shared" });
+      assert.equal(await other.evaluate(async () => (await engine.metrics()).tabs), 2);
+      assert.equal(reported("boot").length, 2);
+    });
+  }
+
+  for (const host of ["leader", "private"]) {
+    test(`is replaced (${host})`, async () => {
+      await hurry(20);
+      const page = await open({ host });
+      fates.chat = [{ fate: "stick", at: 5, count: 10 }, { count: 10 }];
+      assert.deepEqual(numbers(await read(page)), upTo(10));
+      assert.equal(reported("boot").length, 2);
+    });
+  }
+});
+
+for (const host of RUNGS) {
+  test(`a host that is only slow is not given up (${host})`, async () => {
+    await hurry(10);
+    const page = await open({ host });
+    // As if the step took half a minute.
+    fates.chat = [{ busy: 3000, count: 10 }];
+    assert.deepEqual(numbers(await read(page)), upTo(10));
+    assert.equal(reported("boot").length, 1);
+  });
+}
 
 test("a leader's worker that comes back late ends itself", async () => {
   const page = await open(null);
@@ -147,6 +209,21 @@ describe("pages", () => {
     assert.deepEqual(
       reported("hello").map((message) => message.visible),
       [true, false],
+    );
+  });
+
+  test("report it while they are being introduced", async () => {
+    const page = await open(null);
+    fates.hello = [{ pause: 500 }];
+    const loading = load(page, {});
+    await until("hello", 1);
+    await see(page, false);
+    await loading;
+    // Asked after the report, if there is one.
+    await page.evaluate(() => engine.metrics());
+    assert.deepEqual(
+      reported("visible").map((message) => message.visible),
+      [false],
     );
   });
 

@@ -27,6 +27,14 @@ before(async () => {
           const shared = "SharedWorkerGlobalScope" in globalThis;
           if (shared) Object.defineProperty(navigator, "gpu", { value: undefined });`,
         "no-shared-gpu.js": `import "./hide-gpu.js"; import "./tabloom/worker.js";`,
+        "strict.html": HTML.replace(
+          "<title>",
+          `<meta http-equiv="content-security-policy" content="worker-src 'none'"><title>`,
+        ),
+        "slow.js": (response) => {
+          const headers = { "content-type": "text/javascript", "cache-control": "no-store" };
+          setTimeout(() => response.writeHead(200, headers).end(`import "./tabloom/worker.js";`), 800);
+        },
         "elsewhere.html": "<!doctype html><title>Elsewhere</title>",
         "frame.html": `<!doctype html><iframe sandbox="allow-scripts" src="bare.html"></iframe>`,
         fate,
@@ -82,6 +90,16 @@ export const delayMessages = () =>
       });
     }
   });
+
+/** Lets pages lose their patience sooner, by this factor. */
+export const hurry = (factor) =>
+  context.addInitScript((factor) => {
+    const { setInterval, setTimeout } = globalThis;
+    Object.assign(globalThis, {
+      setInterval: (tick, period) => setInterval(tick, period / factor),
+      setTimeout: (then, delay) => setTimeout(then, delay >= 5000 ? delay / factor : delay),
+    });
+  }, factor);
 
 /** A page with the package, and an engine in it unless `options` is null. */
 export async function open(options = {}, file = "bare.html") {

@@ -14,6 +14,7 @@ const boot = Math.random();
 
 export default async function init() {
   const { fate } = await report({ type: "boot", scope: globalThis.constructor.name });
+  if (fate === "stall") await new Promise(() => {});
   if (fate) throw new Error(fate);
 }
 
@@ -25,12 +26,17 @@ const FATES = {
     }),
   reject: () => void Promise.reject(new WebAssembly.RuntimeError("memory access out of bounds")),
   close: () => close(),
+  // The browser does so to the tab's workers with the tab.
+  freeze: () => Atomics.wait(new Int32Array(new WebAssembly.Memory(ONE_PAGE).buffer), 0, 0),
 };
+
+const ONE_PAGE = { initial: 1, maximum: 1, shared: true };
 
 export class Host {
   #environment;
   #tabs = new Set();
-  #frozen = false;
+  /** Takes the next message when this resolves. */
+  #ready = Promise.resolve();
 
   constructor(environment) {
     this.#environment = environment;
@@ -41,8 +47,9 @@ export class Host {
     await new Promise((resolve) => setTimeout(resolve));
     const tab = { port, calls: new Map(), model: null };
     this.#tabs.add(tab);
-    port.onmessage = ({ data }) => {
-      if (!this.#frozen) this.#take(tab, data);
+    port.onmessage = async ({ data }) => {
+      await this.#ready;
+      this.#take(tab, data);
     };
   }
 
@@ -52,9 +59,13 @@ export class Host {
     const send = (answer) => port.postMessage({ id, ...answer });
     const fail = (code) => send({ type: "error", error: { code, message: `${code}, says the host` } });
     if (type === "hello") {
-      const { fate } = await report(message);
-      if (fate === "version_mismatch") return fail(fate);
       tab.known = true;
+      const { fate, pause } = await report(message);
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      if (fate === "version_mismatch") {
+        tab.known = false;
+        return fail(fate);
+      }
       if (message.tab) this.#environment.whenGone(message.tab).then(() => this.#leave(tab));
       const { version, protocol } = message;
       return send({ type: "value", value: { version, protocol, host: this.#environment.name } });
@@ -71,7 +82,9 @@ export class Host {
       report(message);
       return calls.delete(id);
     }
-    const { fate, at = 0, count = 4, pieces, pause, info, usage } = await report(message);
+    const { fate, at = 0, count = 4, pieces, pause, info, usage, busy } = await report(message);
+    // A long step.
+    if (busy) await (this.#ready = new Promise((over) => setTimeout(over, busy)));
     if (type === "load") {
       for (const loaded of [1, 2]) {
         const step = { stage: "download", file: "weights", loaded, total: 2, rate: 1 };
@@ -99,7 +112,7 @@ export class Host {
   }
 
   #meet(fate, fail) {
-    if (fate === "freeze") this.#frozen = true;
+    if (fate === "stick") this.#ready = new Promise(() => {});
     else if (fate === "device_lost") {
       for (const tab of this.#tabs) if (tab.model) tab.model.lost = true;
       fail(fate);

@@ -15,6 +15,8 @@ const SINCE = " since ";
 export class Candidate {
   /** When the latest known leader got the lock; later leaders have larger epochs. */
   epoch = 0;
+  /** Whether it leads, and the script of its worker is being loaded. */
+  loads = false;
   #office;
   #lobby;
   #script;
@@ -53,9 +55,10 @@ export class Candidate {
   /** Takes the lock from the latest known leader, unless another candidate does. */
   async seize() {
     const succession = `${this.#office} after ${this.epoch}`;
+    const former = this.#candidacy;
     await navigator.locks.request(succession, { ifAvailable: true }, async (lock) => {
-      if (!lock) return;
-      const former = this.#candidacy;
+      // It may have resigned meanwhile.
+      if (!lock || former?.signal.aborted) return;
       const run = this.#run({ steal: true });
       // Not earlier: if this candidate is the leader, another one would get its lock.
       former?.abort();
@@ -97,17 +100,20 @@ export class Candidate {
     /** @type {Promise<void>} */
     const over = new Promise((ended, failed) => {
       const worker = startWorker(this.#script);
+      this.loads = true;
       const lobby = new BroadcastChannel(this.#lobby);
       whenAborted(signal, () => {
         // With this notice the loss of the host does not count as a death.
         if (signal.reason instanceof Departure) lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "down", epoch }));
         lobby.close();
         worker.terminate();
+        this.loads = false;
         ended();
       });
-      worker.onerror = (event) => failed(failure(event));
+      worker.onerror = (event) => failed(failure(event, "leader", this.#script));
       // The message names the lock that the worker holds as long as it lives.
       worker.onmessage = (/** @type {MessageEvent<Leading>} */ { data }) => {
+        this.loads = false;
         if (!data.host) return failed(noHost("leader", "its worker, a script of another origin, is denied Web Locks"));
         whenFree(data.host, { mode: "shared", signal }).then(ended, ended);
       };

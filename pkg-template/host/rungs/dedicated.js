@@ -1,4 +1,4 @@
-import { crashed } from "../../error.js";
+import { noHost } from "../../error.js";
 
 /** @param {string | undefined} script */
 export function startWorker(script) {
@@ -8,8 +8,21 @@ export function startWorker(script) {
     : new Worker(new URL("../../worker.js", import.meta.url), { type: "module", name: "tabloom" });
 }
 
-/** @param {ErrorEvent} event of a worker */
-export function failure(event) {
+/**
+ * Why there is no worker.
+ *
+ * @param {Event} event its error, before it has greeted
+ * @param {string} rung
+ * @param {string | undefined} script
+ */
+export function failure(event, rung, script) {
   event.preventDefault();
-  return crashed(event.message ?? "its script could not be loaded");
+  const { message } = /** @type {ErrorEvent} */ (event);
+  // Bundlers would take this, in one expression, for a file of theirs.
+  const here = import.meta.url;
+  const place = script ?? `${new URL("../../worker.js", here)} (unless a bundler has moved it)`;
+  const reason = message ? `failed: ${message}` : "could not be loaded";
+  const advice =
+    "Check that the package's worker.js is there, served as JavaScript and allowed by the content security policy, or name its address by workerUrl";
+  return noHost(rung, `its script ${place} ${reason}`, advice);
 }

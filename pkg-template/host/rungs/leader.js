@@ -47,7 +47,7 @@ export class Leader {
       // A leader that does not answer is frozen; a visible tab takes its place.
       if (life.signal.reason instanceof Silence && visible()) this.#candidate.seize();
     });
-    return within(this.#join(life), life);
+    return within(this.#join(life), life, () => this.#candidate.loads);
   }
 
   close() {

@@ -21,10 +21,10 @@ export class Private {
   async open(life) {
     const worker = startWorker(this.#script);
     whenAborted(life.signal, () => worker.terminate());
-    worker.onerror = (event) => life.abort(failure(event));
+    worker.onerror = (event) => life.abort(failure(event, this.name, this.#script));
     const { port1, port2 } = new MessageChannel();
     worker.postMessage(/** @satisfies {Order} */ ({ type: "connect" }), [port2]);
-    return greeted(port1, life);
+    return greeted(port1, life, () => true);
   }
 
   close() {}

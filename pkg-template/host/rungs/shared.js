@@ -1,7 +1,12 @@
-import { crashed, noHost } from "../../error.js";
-import { available } from "../../locks.js";
+import { whenAborted } from "../../abort.js";
+import { Silence, noHost } from "../../error.js";
+import { available, hold } from "../../locks.js";
 import { VERSION } from "../../version.js";
+import { failure } from "./dedicated.js";
 import { greeted } from "./greeting.js";
+
+/** Follows a worker's name in the lock by which a page says, as long as it lives, that it gave the worker up. */
+const LEFT = " left";
 
 /** One SharedWorker for all tabs of the site. */
 export class Shared {
@@ -23,12 +28,17 @@ export class Shared {
     if (!globalThis.SharedWorker) throw noHost(this.name, "the browser has no SharedWorker here");
     if (!(await available())) throw noHost(this.name, "the browser denies Web Locks here");
     if (/^data:/.test(this.#script ?? "")) throw noHost(this.name, "its script is of another origin");
-    const worker = start(this.#script);
-    worker.onerror = (event) => {
-      event.preventDefault();
-      life.abort(crashed("its script could not be loaded"));
-    };
-    return greeted(worker.port, life);
+    // One that fell silent is left to itself; the next has another name.
+    const { held = [] } = await navigator.locks.query();
+    let name = `tabloom ${VERSION}`;
+    while (held.some((lock) => lock.name === name + LEFT)) name += " again";
+    const worker = start(this.#script, name);
+    worker.onerror = (event) => life.abort(failure(event, this.name, this.#script));
+    const greeting = await greeted(worker.port, life);
+    whenAborted(life.signal, () => {
+      if (life.signal.reason instanceof Silence) hold(name + LEFT);
+    });
+    return greeting;
   }
 
   close() {}
@@ -39,10 +49,11 @@ export class Shared {
  * option.
  *
  * @param {string | undefined} script
+ * @param {string} name
  */
-function start(script) {
+function start(script, name) {
   // With an extended lifetime the worker, and the model in it, outlives a reload of its only tab.
-  const options = { name: `tabloom ${VERSION}`, extendedLifetime: true };
+  const options = { name, extendedLifetime: true };
   return script
     ? new SharedWorker(script, { ...options, type: "module" })
     : new SharedWorker(new URL("../../worker.js", import.meta.url), { ...options, type: "module" });
