@@ -12,7 +12,10 @@ export class Tabs extends EventTarget {
     this.#tabs = Array.from(list.children, (tab) => /** @type {HTMLElement} */ (tab));
     list.addEventListener("click", ({ target }) => {
       const tab = this.#tabs.find((tab) => tab.contains(/** @type {Node} */ (target)));
-      if (tab) this.#go(tab);
+      if (tab && viewOf(tab) !== this.current) {
+        history.pushState(null, "", `#${viewOf(tab)}`);
+        this.#show(tab);
+      }
     });
     list.addEventListener("keydown", (event) => this.#pressed(event));
     addEventListener("hashchange", () => this.#follow());
@@ -29,12 +32,6 @@ export class Tabs extends EventTarget {
   #follow() {
     const name = location.hash.slice(1);
     this.#show(this.#tabs.find((tab) => viewOf(tab) === name) ?? this.#tabs[0]);
-  }
-
-  /** @param {HTMLElement} tab */
-  #go(tab) {
-    history.replaceState(null, "", `#${viewOf(tab)}`);
-    this.#show(tab);
   }
 
   /** @param {HTMLElement} shown */
@@ -55,7 +52,9 @@ export class Tabs extends EventTarget {
     if (next === undefined) return;
     event.preventDefault();
     const tab = this.#tabs[next % length];
-    this.#go(tab);
+    // Arrows pass views by: these are no places to come back to.
+    history.replaceState(null, "", `#${viewOf(tab)}`);
+    this.#show(tab);
     tab.focus();
   }
 }

@@ -1108,6 +1108,24 @@ describe("the playground", () => {
   });
 });
 
+test("the browser's way back leads through the views, and then out", async () => {
+  const page = await (await browser.newContext()).newPage();
+  await page.goto(`${url}?device=cpu`);
+  const shown = () => page.locator("[role=tab][aria-selected=true]").getAttribute("id");
+  for (const name of ["playground", "bench", "bench", "engine"]) await view(page, name);
+  // Arrows pass by.
+  await page.locator("#tab-engine").focus();
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await shown(), "tab-bench");
+  for (const name of ["bench", "playground", "chat"]) {
+    await page.goBack();
+    await page.waitForFunction((id) => document.getElementById(id)?.ariaSelected === "true", `tab-${name}`);
+  }
+  await page.goBack();
+  assert.equal(page.url(), "about:blank");
+  await page.context().close();
+});
+
 test("the benchmark says what it will measure, draws it, compares it with the last, and saves JSON", async () => {
   const { page, problems } = await ready(await browser.newContext(), `${url}?temperature=0`);
   await page.locator("#tab-bench").click();
