@@ -666,7 +666,7 @@ export interface Completion extends CompletionChunk {
 
 // types/load.d.ts
 export interface Progress {
-  stage: "download" | "compile";
+  stage: "start" | "download" | "compile";
   file: string;
   loaded: number;
   total: number;

@@ -144,7 +144,6 @@ export class Session {
     for (let deaths = 0; ; ) {
       const stay = await unlessAborted(this.#stays.current(), this.#closed.signal);
       whenAborted(stay, () => this.#ladder.close());
-      this.#onProgress?.({ stage: "start", file: "", loaded: 0, total: 0, rate: 0 });
       try {
         return await this.#attach(await this.#ladder.climb(stay));
       } catch (/** @type {any} */ error) {
@@ -153,6 +152,7 @@ export class Session {
         if (!(error instanceof Death)) throw error;
         deaths += 1;
         if (this.#dieTooOften() || deaths === MOST_DEATHS) throw gaveUp("while loading", error.cause);
+        this.#onProgress?.({ stage: "start", file: "", loaded: 0, total: 1, rate: 0 });
       }
     }
   }

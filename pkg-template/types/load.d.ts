@@ -2,13 +2,13 @@
 
 /** How far loading is. */
 export interface Progress {
-  /** `start` comes whenever a worker is sought, which then loads the WebAssembly module. */
+  /** `start` comes where a worker is gone, or silent, before it has loaded the model: another is sought. */
   stage: "start" | "download" | "compile";
   /** The file being read; empty but while weights are downloaded. */
   file: string;
-  /** Bytes of weights read so far, or dispatches made ready; 0 at the start. */
+  /** Bytes of weights read so far, or dispatches made ready. */
   loaded: number;
-  /** Bytes of all weight files, or dispatches in all; 0 at the start. */
+  /** Bytes of all weight files, or dispatches in all. */
   total: number;
   /** Bytes, or dispatches, per second since the stage began. */
   rate: number;
