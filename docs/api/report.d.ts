@@ -448,7 +448,7 @@ export declare class TabloomError extends Error {
     });
 }
 export declare function crashed(what: string): TabloomError;
-export declare function noHost(host: string, reason: string): TabloomError;
+export declare function noHost(host: string, reason: string, advice?: string): TabloomError;
 export declare class Silence extends TabloomError {
     constructor();
 }
