@@ -59,10 +59,7 @@ impl<E: Executor> Engine<E> {
     /// An engine without requests.
     pub fn new(executor: E, options: Options, clock: Clock) -> Engine<E> {
         let scheduler = Scheduler::new(executor.capacity(), options);
-        let mut scheduler = scheduler.with_device_drafts(executor.drafts(), executor.lookahead());
-        if executor.depth() == 1 {
-            scheduler = scheduler.with_short_steps();
-        }
+        let scheduler = scheduler.with_device_drafts(executor.drafts(), executor.lookahead());
         Engine {
             executor,
             scheduler,

@@ -290,7 +290,7 @@ for (const missing of ["no-api", "no-adapter"]) {
 
 test("a worker that does not exist", async () => {
   const failure = await page.evaluate(() => globalThis.failure(Engine.load("model/", { workerUrl: "nowhere.js" })));
-  check(failure, "engine_crashed", /worker failed.*Reload the page/);
+  check(failure, "no_host", /nowhere\.js could not be loaded.*workerUrl/);
 });
 
 test("a lost device goes unnoticed; lost twice, it is missed", async () => {
