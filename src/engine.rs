@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeSet, VecDeque},
     fmt,
-    ops::Range,
     rc::Rc,
     time::Duration,
 };
@@ -251,26 +250,21 @@ impl<E: Executor> Engine<E> {
         self.scheduler.cached(tokens, salt)
     }
 
-    /// Entries of the longest prefix that is cached on the device.
-    pub fn on_device(&self, tokens: &[u32], salt: u64) -> usize {
-        self.scheduler.on_device(tokens, salt).len() / self.executor.capacity().groups.count()
+    /// The device blocks of the longest prefix that is cached on the device, `[entries][groups]`.
+    pub fn on_device(&self, tokens: &[u32], salt: u64) -> Vec<Option<u32>> {
+        self.scheduler.on_device(tokens, salt)
     }
 
-    /// Reads the blocks of a prefix that is cached on the device, those of the given entries; `None` if they are
-    /// not cached, or another read is not over. Steps go on meanwhile.
-    pub fn read_prefix(
+    /// Reads blocks of some entries, as [`Engine::on_device`] has just given them, from `first_entry` on; `None`
+    /// while another read is not over. Steps go on meanwhile.
+    pub fn read_entries(
         &mut self,
-        tokens: &[u32],
-        salt: u64,
-        entries: Range<usize>,
+        first_entry: usize,
+        found: &[Option<u32>],
     ) -> Option<LocalBoxFuture<'static, Result<EntryBlocks>>> {
-        let groups = self.executor.capacity().groups.count();
-        let found = self.scheduler.on_device(tokens, salt);
-        let found = found.get(entries.start * groups..entries.end * groups)?;
         let blocks: Vec<u32> = found.iter().copied().flatten().collect();
         let read = self.executor.read_blocks(&blocks)?;
         let present = found.iter().map(Option::is_some).collect();
-        let first_entry = entries.start;
         let read = async move { Ok(EntryBlocks { first_entry, present, words: read.await? }) };
         Some(read.boxed_local())
     }

@@ -53,13 +53,14 @@ impl Storing {
     /// The next run to store, and the read of its blocks.
     pub fn next_run(&mut self, engine: &mut Engine<impl Executor>) -> Option<(Run, RunRead)> {
         while let Some(tokens) = self.waiting.front().filter(|_| !self.is_writing) {
-            let on_device = engine.on_device(tokens, self.salt);
-            let Some(run) = self.prefixes.missing(tokens, on_device) else {
+            let found = engine.on_device(tokens, self.salt);
+            let groups = self.prefixes.shape().groups;
+            let Some(run) = self.prefixes.missing(tokens, found.len() / groups) else {
                 self.waiting.pop_front();
                 continue;
             };
             let Range { start, end } = run.entries;
-            let read = engine.read_prefix(tokens, self.salt, start..end)?;
+            let read = engine.read_entries(start, &found[start * groups..end * groups])?;
             self.is_writing = true;
             return Some((run, read.map(Result::ok).boxed_local()));
         }
@@ -68,23 +69,18 @@ impl Storing {
 
     /// Records what came of writing a run. Returns the slots to delete and the record to write.
     pub fn written(&mut self, run: Run, written: Written) -> Option<(Vec<u32>, Vec<u8>)> {
-        self.is_writing = false;
         match written {
+            // Its record is to be written.
             Written::Bytes(bytes) => {
                 let dropped = self.prefixes.insert(Run { bytes, ..run });
-                self.is_writing = true;
                 return Some((dropped, self.prefixes.record()));
             }
-            Written::Refused => {
-                self.is_full = true;
-                self.waiting.clear();
-            }
-            Written::Deleted => {
-                self.prefixes.clear();
-                // What ended before was deleted, too.
-                self.waiting.clear();
-            }
+            Written::Refused => self.is_full = true,
+            Written::Deleted => self.prefixes.clear(),
         }
+        // What ended before a deletion was deleted, too.
+        self.waiting.clear();
+        self.is_writing = false;
         None
     }
 }

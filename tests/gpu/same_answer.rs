@@ -148,8 +148,8 @@ fn answers_from_storage(
     for request in requests {
         run(&mut before, &[std::slice::from_ref(request)]);
         for Ended { tokens, .. } in before.take_ended() {
-            for entry in 0..before.on_device(&tokens, 0) {
-                let read = before.read_prefix(&tokens, 0, entry..entry + 1).expect("it is there");
+            for (entry, block) in before.on_device(&tokens, 0).into_iter().enumerate() {
+                let read = before.read_entries(entry, &[block]).expect("no other read");
                 let blocks = block_on(read).expect("the device lives");
                 after.adopt(request.tab, &tokens, 0, &blocks);
             }

@@ -206,10 +206,9 @@ impl<E: Executor> Client<E> {
     /// Stores blocks of the requests that have ended since, at most so many entries at a time.
     pub fn store(&mut self, most: usize) {
         for Ended { tokens, is_sound } in self.engine.take_ended() {
-            let entries = if is_sound { self.engine.on_device(&tokens, SALT) } else { 0 };
-            for start in (0..entries).step_by(most) {
-                let range = start..entries.min(start + most);
-                let Some(read) = self.engine.read_prefix(&tokens, SALT, range) else {
+            let found = if is_sound { self.engine.on_device(&tokens, SALT) } else { Vec::new() };
+            for (at, part) in found.chunks(most * self.groups.count()).enumerate() {
+                let Some(read) = self.engine.read_entries(at * most, part) else {
                     assert!(!self.reads, "it is cached");
                     return;
                 };
