@@ -47,10 +47,12 @@ async function connect(port, epoch) {
   let receive = (event) => {
     if (early.push(event) === 1) introduce(line);
   };
+  let left = false;
   port.onmessage = (event) => {
     // The host may be loading, or within a step.
     const { type, id } = event.data ?? {};
-    if (type === "ping" && Number.isInteger(id)) port.postMessage({ type: "alive", id });
+    left ||= type === "bye";
+    if (type === "ping" && Number.isInteger(id) && !left) port.postMessage({ type: "alive", id });
     receive(event);
   };
   const line = {
