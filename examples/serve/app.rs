@@ -1,10 +1,14 @@
 //! What the handlers share.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use tabloom::api::Model;
+use tokio::sync::Semaphore;
 
 use crate::{
     arguments::Arguments,
+    body,
     engine::{Engine, now},
     failure::Failure,
 };
@@ -14,11 +18,14 @@ pub struct App {
     pub engine: Engine,
     pub model: Model,
     pub arguments: Arguments,
+    /// Room for [bodies](body::TOGETHER), in bytes.
+    pub bodies: Arc<Semaphore>,
 }
 
 impl App {
     pub fn new(engine: Engine, arguments: Arguments) -> App {
-        App { engine, model: Model::new(arguments.name(), now()), arguments }
+        let bodies = Arc::new(Semaphore::new(body::TOGETHER));
+        App { engine, model: Model::new(arguments.name(), now()), arguments, bodies }
     }
 
     /// Refuses requests for another model; a request without a model name is accepted.

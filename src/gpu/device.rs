@@ -9,9 +9,11 @@ use futures::{future::join, lock::Mutex};
 use serde::Serialize;
 use wgpu::{BufferUsages, ErrorFilter};
 
-use crate::{Error, Result};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::JsCast;
+
+use super::wait::answered;
+use crate::{Error, Result};
 
 /// A handle to an open device. The device is closed with its last handle.
 #[derive(Clone)]
@@ -57,32 +59,32 @@ impl Gpu {
     /// Opens the preferred adapter with all its limits.
     ///
     /// # Errors
-    /// [`Error::NoGpu`] without WebGPU or without an adapter.
+    /// [`Error::NoGpu`] without WebGPU, without an adapter, or if the browser gives no answer.
     pub async fn open(power: Power) -> Result<Gpu> {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
-        let adapter = instance
-            .request_adapter(&wgpu::RequestAdapterOptions {
-                power_preference: match power {
-                    Power::HighPerformance => wgpu::PowerPreference::HighPerformance,
-                    Power::LowPower => wgpu::PowerPreference::LowPower,
-                },
-                ..Default::default()
-            })
-            .await
+        let options = wgpu::RequestAdapterOptions {
+            power_preference: match power {
+                Power::HighPerformance => wgpu::PowerPreference::HighPerformance,
+                Power::LowPower => wgpu::PowerPreference::LowPower,
+            },
+            ..Default::default()
+        };
+        let adapter = answered(instance.request_adapter(&options))
+            .await?
             .map_err(|e| Error::NoGpu { reason: e.to_string() })?;
 
         let info = adapter.get_info();
         let wanted = wgpu::Features::SUBGROUP | wgpu::Features::TIMESTAMP_QUERY;
         let features = adapter.features() & wanted;
         let limits = adapter.limits();
-        let (device, queue) = adapter
-            .request_device(&wgpu::DeviceDescriptor {
-                label: Some("tabloom"),
-                required_features: features,
-                required_limits: limits.clone(),
-                ..Default::default()
-            })
-            .await
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("tabloom"),
+            required_features: features,
+            required_limits: limits.clone(),
+            ..Default::default()
+        };
+        let (device, queue) = answered(adapter.request_device(&descriptor))
+            .await?
             .map_err(|e| Error::NoGpu { reason: e.to_string() })?;
 
         let lost = Arc::new(OnceLock::new());
@@ -156,7 +158,7 @@ impl Gpu {
             mapped_at_creation: false,
         });
         // Both scopes end before the first wait: other models use the device meanwhile.
-        let (invalid, short) = join(validation.pop(), memory.pop()).await;
+        let (invalid, short) = answered(join(validation.pop(), memory.pop())).await?;
         if short.is_some() {
             buffer.destroy();
             return Err(Error::OutOfMemory { what: what.into(), bytes: size });

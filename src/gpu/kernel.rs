@@ -4,7 +4,7 @@ use std::{collections::HashMap, rc::Rc};
 
 use wgpu::ErrorFilter;
 
-use super::{Access, Gpu, Shader};
+use super::{Access, Gpu, Shader, wait::answered};
 use crate::{Error, Result};
 
 /// A compiled shader.
@@ -127,10 +127,10 @@ async fn compile(gpu: &Gpu, shader: &Shader) -> Result<Pipeline> {
         compilation_options: Default::default(),
         cache: None,
     });
-    match scope.pop().await {
+    match answered(scope.pop()).await? {
         Some(error) => {
             // Firefox reports compile errors only here.
-            let info = module.get_compilation_info().await;
+            let info = answered(module.get_compilation_info()).await?;
             let messages: String = info.messages.iter().map(|info| info.message.as_str()).collect();
             Err(Error::Gpu { reason: format!("shader {}: {error} {messages}", shader.name) })
         }

@@ -26,9 +26,9 @@ impl Gpu {
         Mark(Completion { submission, by })
     }
 
-    /// Waits until everything submitted before a mark is done.
+    /// Waits until everything submitted before a mark is done. As in all of a load, the wait has an end.
     pub async fn reach(&self, mark: Mark) -> Result<()> {
-        self.wait(mark.0).await
+        answered(self.wait(mark.0)).await?
     }
 
     /// Waits until everything submitted so far is done.
@@ -54,6 +54,21 @@ impl Gpu {
     }
 }
 
+/// The answer to a command of a load, for which a browser may leave its promise pending for ever.
+///
+/// # Errors
+/// [`Error::NoGpu`] if none comes within a minute: longer than a slow device compiles a pipeline.
+#[cfg(target_arch = "wasm32")]
+pub(super) async fn answered<T>(answer: impl Future<Output = T>) -> Result<T> {
+    browser::within(60, answer).await
+}
+
+/// The answer to a command of a load.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) async fn answered<T>(answer: impl Future<Output = T>) -> Result<T> {
+    Ok(answer.await)
+}
+
 #[cfg(target_arch = "wasm32")]
 mod browser {
     use std::{pin::pin, time::Duration};
@@ -64,13 +79,29 @@ mod browser {
     };
 
     use crate::{
+        Error, Result,
         gpu::{Gpu, device::property},
         timer::sleep,
     };
 
+    pub async fn within<T>(seconds: u32, answer: impl Future<Output = T>) -> Result<T> {
+        // Second by second: a computer that slept has counted one.
+        let silence = async {
+            for _ in 0..seconds {
+                sleep(Duration::from_secs(1)).await;
+            }
+        };
+        match select(pin!(answer), pin!(silence)).await {
+            Either::Left((answer, _)) => Ok(answer),
+            Either::Right(_) => {
+                Err(Error::NoGpu { reason: format!("it did not answer for {seconds} seconds") })
+            }
+        }
+    }
+
     /// Firefox checks for completed work only when something is submitted, and otherwise every 100 ms
     /// (<https://bugzilla.mozilla.org/show_bug.cgi?id=1870699>). So this submits empty work repeatedly.
-    pub async fn urged<T>(gpu: &Gpu, mut done: Receiver<T>) -> Result<T, Canceled> {
+    pub async fn urged<T>(gpu: &Gpu, mut done: Receiver<T>) -> std::result::Result<T, Canceled> {
         if !is_firefox() {
             return done.await;
         }

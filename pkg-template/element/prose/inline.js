@@ -12,6 +12,10 @@ import { RENDERERS } from "./renderers.js";
 
 /** Schemes that links may have: none of them runs a script. */
 const SCHEMES = ["http:", "https:", "mailto:"];
+/** Longest address of a link. */
+const LONGEST = 2000;
+/** A label that looks like an address, and the host in it. */
+const ADDRESS = /^\s*(?:[a-z]+:\/*)?([^\s/?#]+\.[^\s/?#]+)(?:[/?#]\S*)?\s*$/i;
 /** How deep parentheses may be nested in an address. */
 const MOST_PARENTHESES = 8;
 /** How many delimiters and brackets may be open at once. */
@@ -57,8 +61,10 @@ export function inline(text, growing = false) {
  */
 function safe(address) {
   try {
-    const { protocol, href } = new URL(address);
-    return SCHEMES.includes(protocol) ? href : null;
+    const url = new URL(address);
+    // What stands before an @ looks like the host.
+    const misleads = url.username || url.password || address.length > LONGEST;
+    return SCHEMES.includes(url.protocol) && !misleads ? url.href : null;
   } catch {
     return null;
   }
@@ -271,7 +277,7 @@ class Reader {
     this.#open = this.#open.filter((open) => (image ? open.mark !== "![" : !open.mark.endsWith("[")));
     if (inside.length === 0) inside.push(image ? "image" : target.address);
     const href = safe(target.address);
-    if (href) this.#put({ type: "link", href, inside });
+    if (href) this.#anchor(href, inside);
     else for (const piece of inside) this.#put(piece);
     this.#at = target.end;
     return true;
@@ -315,7 +321,7 @@ class Reader {
     const angled = ANGLED.exec(text);
     const href = angled && safe(angled[1]);
     if (!href) return false;
-    this.#put({ type: "link", href, inside: [angled[1]] });
+    this.#anchor(href, [angled[1]]);
     this.#at += angled[0].length;
     return true;
   }
@@ -340,8 +346,22 @@ class Reader {
     const address = trimmed(found[0]);
     const href = safe(address);
     this.#at += address.length;
-    this.#put(href ? { type: "link", href, inside: [address] } : address);
+    if (href) this.#anchor(href, [address]);
+    else this.#put(address);
     return true;
+  }
+
+  /**
+   * Adds a link, and its host where its label names another.
+   *
+   * @param {string} href
+   * @param {Inline[]} inside
+   */
+  #anchor(href, inside) {
+    const { host, pathname } = new URL(href);
+    const [, named] = ADDRESS.exec(inside.map(plain).join("")) ?? [];
+    if (named && !`.${host || pathname}`.endsWith(`.${named.toLowerCase()}`)) inside.push(` (${host || pathname})`);
+    this.#put({ type: "link", href, inside });
   }
 }
 
@@ -414,6 +434,17 @@ function unlinked(piece) {
   if (typeof piece === "string" || !("inside" in piece)) return [piece];
   const inside = piece.inside.flatMap(unlinked);
   return piece.type === "link" ? inside : [{ ...piece, inside }];
+}
+
+/**
+ * The text of a piece.
+ *
+ * @param {Inline} piece
+ * @returns {string}
+ */
+function plain(piece) {
+  if (typeof piece === "string") return piece;
+  return "inside" in piece ? piece.inside.map(plain).join("") : "text" in piece ? piece.text : " ";
 }
 
 /**

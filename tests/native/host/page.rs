@@ -179,7 +179,9 @@ impl World {
                 None => (Toy::new(), steady_clock()),
             };
             (toy.fails_after, toy.host) = (fails_after, host);
-            let service = Service::new(toy, chat(), url.clone(), Options::default(), clock);
+            // How many steps a prompt takes must not depend on the machine.
+            let options = Options { step_seconds: f64::INFINITY, ..Options::default() };
+            let service = Service::new(toy, chat(), url.clone(), options, clock);
             let info = Info {
                 model: url,
                 architecture: "Toy".into(),
