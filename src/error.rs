@@ -67,6 +67,11 @@ pub enum Error {
     /// The GPU device was lost; the engine is closed.
     #[error("the GPU device was lost: {reason}. Load the engine again")]
     DeviceLost { reason: String },
+    /// The driver cannot compile a shader, in none of its variants.
+    #[error(
+        "the GPU's driver cannot compile {shader}: {reason}. Update it, try another browser, or load with device \"cpu\""
+    )]
+    Pipeline { shader: &'static str, reason: String },
     /// The driver refused a valid operation.
     #[error("the GPU refused an operation: {reason}")]
     Gpu { reason: String },

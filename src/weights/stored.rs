@@ -594,6 +594,7 @@ fn blames_files(error: &Error) -> bool {
             | Error::NoGpu { .. }
             | Error::DeviceLost { .. }
             | Error::Gpu { .. }
+            | Error::Pipeline { .. }
             | Error::OutOfMemory { .. }
             | Error::TooLarge { .. }
             | Error::OverBudget { .. }
