@@ -1,10 +1,11 @@
 import { TabloomError } from "../error.js";
+import { Engine } from "../index.js";
 import { Answering } from "./answering.js";
 import { Conversation } from "./conversation.js";
 import { Editing } from "./editing.js";
+import { TEXTS } from "./texts.js";
 import { View } from "./view/view.js";
 
-/** @import { Engine } from "../index.js" */
 /** @import { ChatCompletionChunk, ChatCompletionParams } from "../types.js" */
 /** @import { TabloomChatEventMap, TabloomChatMessage, TabloomChatState } from "./types.js" */
 
@@ -138,6 +139,12 @@ export class Chat {
   /** The same, with errors shown only. */
   start() {
     this.load().catch(() => {});
+  }
+
+  /** The same without the visitor's doing: where the page died of it, the visitor is asked. */
+  autoload() {
+    if (!Engine.interrupted) return this.start();
+    this.fail(new TabloomError({ code: "load_interrupted", message: TEXTS.interrupted }), () => this.start());
   }
 
   /**

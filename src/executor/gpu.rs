@@ -117,7 +117,8 @@ impl GpuExecutor {
         mut on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<(GpuExecutor, Option<Error>)> {
         let tuning = Tuning::of(&gpu.adapter);
-        let model = Model { gpu: &gpu, config, weights: &weights, capacity: &capacity, kinds, tuning };
+        let model =
+            Model { gpu: &gpu, config, weights: &weights, capacity: &capacity, kinds, tuning };
         let (recording, refused) = match model.record(draft.as_ref(), &mut on_progress).await {
             Err(error) if draft.is_some() && error != Error::Aborted => {
                 draft.iter().filter_map(Drafter::weights).for_each(GpuWeights::destroy);
@@ -125,7 +126,8 @@ impl GpuExecutor {
             }
             recording => (recording?, None),
         };
-        let Recording { buffers, body, head, draft, shift, tuning, bind_groups, pipelines } = recording;
+        let Recording { buffers, body, head, draft, shift, tuning, bind_groups, pipelines } =
+            recording;
         let work = HostWork {
             bind_groups: bind_groups as u64,
             pipelines: pipelines as u64,

@@ -593,6 +593,7 @@ fn blames_files(error: &Error) -> bool {
             | Error::Closed
             | Error::NoGpu { .. }
             | Error::DeviceLost { .. }
+            | Error::DeviceLostAgain { .. }
             | Error::Gpu { .. }
             | Error::Pipeline { .. }
             | Error::OutOfMemory { .. }
