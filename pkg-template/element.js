@@ -392,7 +392,7 @@ export class TabloomChat extends Base {
   #wanted() {
     const { model, workerUrl } = this;
     if (!model) {
-      const message = "this chat has no model: found no attribute model, expected one's address or name";
+      const message = "model: found no attribute, expected a model's address or name";
       throw new TabloomError({ code: "invalid_request", message, param: "model" });
     }
     const device = this.#processor ? "cpu" : (this.device ?? undefined);

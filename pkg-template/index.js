@@ -21,13 +21,12 @@ import { detokenizing, tokenizing } from "./calls/tokens.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./host/ladder.js";
 import { Session } from "./host/session.js";
-import { interrupted, mark } from "./mark.js";
-import { budget } from "./memory.js";
+import { budget, interrupted, mark } from "./memory.js";
 import { addressOf, nameOf } from "./models/address.js";
-import { noteUse } from "./models/entries.js";
 import { Models } from "./models/kept.js";
 import { identify } from "./models/source.js";
 import { persist } from "./models/store.js";
+import { noteUse } from "./models/use.js";
 
 export { TabloomError };
 export * from "./types.js";
@@ -50,7 +49,7 @@ export class Engine {
    * false again once a load has ended. A page that loads without being asked should ask then.
    */
   static get interrupted() {
-    return interrupted();
+    return interrupted;
   }
 
   /**
@@ -110,7 +109,7 @@ export class Engine {
     if (settings.hub) settings.hub = addressOf(settings.hub);
     const allowed = budget(settings.budgetBytes);
     settings.budgetBytes = allowed.budgetBytes;
-    const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
+    const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
     /** @type {Serving} */
@@ -270,9 +269,10 @@ export class Engine {
    * @returns {LanguageModel}
    */
   languageModel() {
+    const api = () => import("./prompt-api/language-model.js");
     return {
-      create: async (options) => (await import("./prompt-api/language-model.js")).create(this, options),
-      availability: async (options) => (await import("./prompt-api/language-model.js")).availability(this, options),
+      create: async (options) => (await api()).create(this, options),
+      availability: async (options) => (await api()).availability(this, options),
     };
   }
 

@@ -1,19 +1,22 @@
-// How much memory models may take on this device.
+// How much memory models may take on this device, and whether they have taken too much.
 
 /** @import { BudgetReason } from "./types.js" */
 
 const GIB = 2 ** 30;
 
+const { userAgent = "", maxTouchPoints = 0, deviceMemory = 4 } = /** @type {any} */ (globalThis.navigator ?? {});
+
 /**
- * What kind of device this is. In a worker an iPad counts as a Mac, which it claims to be.
+ * What kind of device this is. An iPad says that it is a Mac; in a worker it counts as one.
  *
- * @returns {Exclude<BudgetReason, "option">}
+ * @type {Exclude<BudgetReason, "option">}
  */
-export function platform() {
-  const { userAgent = "", maxTouchPoints = 0 } = globalThis.navigator ?? {};
-  if (/iP(?:hone|ad|od)/.test(userAgent) || (/Macintosh/.test(userAgent) && maxTouchPoints > 1)) return "ios";
-  return /Android/.test(userAgent) ? "android" : "desktop";
-}
+export const platform =
+  /iP(?:hone|ad|od)/.test(userAgent) || (/Mac/.test(userAgent) && maxTouchPoints > 1)
+    ? "ios"
+    : /Android/.test(userAgent)
+      ? "android"
+      : "desktop";
 
 /**
  * Memory for all models, and what says so.
@@ -26,8 +29,35 @@ export function platform() {
  */
 export function budget(budgetBytes) {
   if (budgetBytes !== undefined) return { budgetBytes, budgetReason: "option" };
-  const { deviceMemory = 4 } = /** @type {{deviceMemory?: number}} */ (globalThis.navigator ?? {});
-  const budgetReason = platform();
-  const most = { ios: GIB, android: (deviceMemory / 4) * GIB, desktop: 4 * GIB };
-  return { budgetBytes: Math.min(most[budgetReason], most.desktop), budgetReason };
+  const most = { ios: 1, android: deviceMemory / 4, desktop: 4 };
+  return { budgetBytes: most[platform] * GIB, budgetReason: platform };
+}
+
+/** Loads in progress. While there are any the tab has a mark; a page that finds it at its start died in a load. */
+let loads = 0;
+
+/** Whether the tab's page died while it loaded a model, and no load has ended since. */
+export let interrupted = change("getItem") === "";
+
+// A page that is left does not die.
+globalThis.addEventListener?.("pagehide", () => change("removeItem"));
+
+/** Marks the tab until the function that it gives is called. */
+export function mark() {
+  loads += 1;
+  change("setItem");
+  return () => {
+    interrupted = false;
+    loads -= 1;
+    if (loads === 0) change("removeItem");
+  };
+}
+
+/** @param {"getItem" | "setItem" | "removeItem"} how */
+function change(how) {
+  try {
+    return sessionStorage[how]("tabloom loading", "");
+  } catch {
+    // The browser denies the page storage.
+  }
 }

@@ -57,7 +57,7 @@ export class Chat {
   editing;
   #host;
   #answering;
-  /** @type {{error: any, redo: () => void} | null} what went wrong, and how to try again */
+  /** @type {{error: any, redo?: () => void} | null} what went wrong, and how to try again */
   #problem = null;
 
   /**
@@ -84,10 +84,10 @@ export class Chat {
         this.conversation.choose(i, version);
       },
       cancel: () => this.editing.end(),
-      retry: () => this.#problem?.redo(),
+      retry: () => this.#problem?.redo?.(),
       processor: () => {
         this.#host.useProcessor?.();
-        this.#problem?.redo();
+        this.#problem?.redo?.();
       },
     });
     this.conversation = new Conversation(this.view, () => host.keep());
@@ -156,7 +156,7 @@ export class Chat {
    */
   async send(text, edited) {
     if (this.busy) {
-      const message = "the chat is answering another question: wait for its end, or call stop()";
+      const message = "the chat is busy: wait, or call stop()";
       throw new TabloomError({ code: "invalid_request", message });
     }
     const content = `${text}`.trim();
@@ -197,7 +197,7 @@ export class Chat {
    * @param {any} error
    * @param {() => void} [redo] tries again
    */
-  fail(error, redo = () => {}) {
+  fail(error, redo) {
     this.#problem = error && { error, redo };
     if (error) this.#host.onError?.(error);
     this.update();

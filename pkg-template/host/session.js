@@ -233,7 +233,7 @@ export class Session {
   #dieTooOften({ code }) {
     const now = performance.now();
     this.#deaths = [...this.#deaths.filter((then) => now - then < 60_000), now];
-    if (code === "device_lost" && (this.#deaths.length > 1 || platform() !== "desktop")) this.#sparing = true;
+    if (code === "device_lost" && (this.#deaths.length > 1 || platform !== "desktop")) this.#sparing = true;
     return this.#deaths.length > MOST_DEATHS_A_MINUTE;
   }
 

@@ -32,7 +32,7 @@ const IMPORTS: [(&str, &[&str]); 11] = [
         ],
     ),
     ("element/prose", &["element/dom", "element/icons", "element/texts"]),
-    ("index", &["calls", "host", "mark", "models", "probe", "prompt-api"]),
+    ("index", &["calls", "host", "models", "probe", "prompt-api"]),
     ("worker", &["models", "wasm"]),
     ("host", &["host/rungs", "models"]),
     ("host/rungs", &["host/page"]),
