@@ -49,12 +49,12 @@ fn a_command_that_is_refused_is_no_loss_of_the_device() {
     pollster::block_on(async {
         let shared = SharedGpu::default();
         let gpu = shared.get(Power::HighPerformance).await.expect("an adapter");
-        gpu.device.create_buffer(&wgpu::BufferDescriptor {
+        drop(gpu.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("larger than any"),
             size: u64::MAX / 2,
             usage: wgpu::BufferUsages::STORAGE,
             mapped_at_creation: false,
-        });
+        }));
         let Err(Error::Gpu { reason }) = gpu.check() else { panic!("{:?}", gpu.check()) };
         assert!(reason.contains("larger than any"), "{reason}");
         let other = shared.get(Power::HighPerformance).await.expect("an adapter");
