@@ -21,11 +21,12 @@ import { detokenizing, tokenizing } from "./calls/tokens.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./host/ladder.js";
 import { Session } from "./host/session.js";
+import { budget, interrupted, mark } from "./memory.js";
 import { addressOf, nameOf } from "./models/address.js";
-import { noteUse } from "./models/entries.js";
 import { Models } from "./models/kept.js";
 import { identify } from "./models/source.js";
 import { persist } from "./models/store.js";
+import { noteUse } from "./models/use.js";
 
 export { TabloomError };
 export * from "./types.js";
@@ -41,6 +42,15 @@ export class Engine {
   static store = new Models();
 
   #session;
+  #budget;
+
+  /**
+   * Whether the page of this tab died while it loaded a model, mostly for want of memory, and began anew. It is
+   * false again once a load has ended. A page that loads without being asked should ask then.
+   */
+  static get interrupted() {
+    return interrupted;
+  }
 
   /**
    * Loads a model from a folder in Hugging Face's layout: `config.json`, `tokenizer.json`,
@@ -97,7 +107,9 @@ export class Engine {
     if (drafter) settings.draft = drafter.url;
     signal?.throwIfAborted();
     if (settings.hub) settings.hub = addressOf(settings.hub);
-    const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
+    const allowed = budget(settings.budgetBytes);
+    settings.budgetBytes = allowed.budgetBytes;
+    const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
     /** @type {Serving} */
@@ -105,6 +117,7 @@ export class Engine {
     if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, nameOf(model.url));
     const over = new AbortController();
     if (signal) whenAborted(signal, () => session.close(signal.reason), over.signal);
+    const ended = mark();
     try {
       await session.start(onProgress);
       if (session.info?.stored) {
@@ -115,8 +128,9 @@ export class Engine {
       }
     } finally {
       over.abort();
+      ended();
     }
-    return new Engine(session);
+    return new Engine(session, allowed);
   }
 
   /**
@@ -137,9 +151,11 @@ export class Engine {
    * Use {@link Engine.load}.
    *
    * @param {Serving} session
+   * @param {ReturnType<typeof budget>} allowed
    */
-  constructor(session) {
+  constructor(session, allowed) {
     this.#session = session;
+    this.#budget = allowed;
     /** @readonly */
     this.chat = { completions: new Completions(session) };
     /** @readonly */
@@ -171,7 +187,7 @@ export class Engine {
 
   /** What was loaded, and on what. */
   get info() {
-    return /** @type {EngineInfo} */ (this.#session.info);
+    return /** @type {EngineInfo} */ ({ ...this.#session.info, ...this.#budget });
   }
 
   /**
@@ -253,9 +269,10 @@ export class Engine {
    * @returns {LanguageModel}
    */
   languageModel() {
+    const api = () => import("./prompt-api/language-model.js");
     return {
-      create: async (options) => (await import("./prompt-api/language-model.js")).create(this, options),
-      availability: async (options) => (await import("./prompt-api/language-model.js")).availability(this, options),
+      create: async (options) => (await api()).create(this, options),
+      availability: async (options) => (await api()).availability(this, options),
     };
   }
 

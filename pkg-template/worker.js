@@ -7,7 +7,7 @@ import { crashed } from "./error.js";
 import { toJson } from "./json.js";
 import { available, hold, whenFree } from "./locks.js";
 import { openStore } from "./models/store.js";
-import { requestSubgroups } from "./worker/subgroups.js";
+import { completeWebGpu } from "./worker/gpu.js";
 
 /** @import { Answer, Failed, Greeting, HostPort, Leading, Lobby, Order } from "./host/messages.js" */
 
@@ -26,7 +26,7 @@ let host = null;
 
 /** Loads the WebAssembly module. `whenGone` resolves when the tab that holds a lock is gone. */
 async function start() {
-  requestSubgroups();
+  completeWebGpu();
   const { default: init, Host } = await import("./wasm/tabloom.js");
   await init();
   const environment = { loadGrammar, whenGone: whenFree, toJson, openStore, hold };

@@ -272,8 +272,8 @@ export class Chat extends EventTarget {
   }
 
   /** Loads the model, and shows how that goes. */
-  start() {
-    this.#view.start();
+  autoload() {
+    this.#view.autoload();
   }
 
   /**

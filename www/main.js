@@ -13,6 +13,7 @@ import { Picker } from "./picker.js";
 import "./renderers.js";
 import { Settings } from "./settings.js";
 import { offerSite } from "./site.js";
+import { Engine } from "./tabloom/index.js";
 import { Tabs } from "./tabs.js";
 import { fill, loadLanguage, texts } from "./texts.js";
 import { script } from "./trusted.js";
@@ -103,8 +104,8 @@ function look() {
 
 // The page is shown before the model is asked for.
 await new Promise((resolve) => setTimeout(resolve));
-chat.start();
+chat.autoload();
 chat.focus();
-// The model comes first.
-await loader.load().catch(() => {});
+// The model comes first, unless the visitor is asked about it.
+if (!Engine.interrupted) await loader.load().catch(() => {});
 await keepOffline();

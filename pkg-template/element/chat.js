@@ -1,10 +1,11 @@
 import { TabloomError } from "../error.js";
+import { Engine } from "../index.js";
 import { Answering } from "./answering.js";
 import { Conversation } from "./conversation.js";
 import { Editing } from "./editing.js";
+import { TEXTS } from "./texts.js";
 import { View } from "./view/view.js";
 
-/** @import { Engine } from "../index.js" */
 /** @import { ChatCompletionChunk, ChatCompletionParams } from "../types.js" */
 /** @import { TabloomChatEventMap, TabloomChatMessage, TabloomChatState } from "./types.js" */
 
@@ -56,7 +57,7 @@ export class Chat {
   editing;
   #host;
   #answering;
-  /** @type {{error: any, redo: () => void} | null} what went wrong, and how to try again */
+  /** @type {{error: any, redo?: () => void} | null} what went wrong, and how to try again */
   #problem = null;
 
   /**
@@ -83,10 +84,10 @@ export class Chat {
         this.conversation.choose(i, version);
       },
       cancel: () => this.editing.end(),
-      retry: () => this.#problem?.redo(),
+      retry: () => this.#problem?.redo?.(),
       processor: () => {
         this.#host.useProcessor?.();
-        this.#problem?.redo();
+        this.#problem?.redo?.();
       },
     });
     this.conversation = new Conversation(this.view, () => host.keep());
@@ -140,6 +141,12 @@ export class Chat {
     this.load().catch(() => {});
   }
 
+  /** The same without the visitor's doing: where the page died of it, the visitor is asked. */
+  autoload() {
+    if (!Engine.interrupted) return this.start();
+    this.fail(new TabloomError({ code: "load_interrupted", message: TEXTS.interrupted }), () => this.start());
+  }
+
   /**
    * Asks a question; resolves to the answer, or null if it was stopped before its first word or failed.
    *
@@ -149,7 +156,7 @@ export class Chat {
    */
   async send(text, edited) {
     if (this.busy) {
-      const message = "the chat is answering another question: wait for its end, or call stop()";
+      const message = "the chat is busy: wait, or call stop()";
       throw new TabloomError({ code: "invalid_request", message });
     }
     const content = `${text}`.trim();
@@ -190,7 +197,7 @@ export class Chat {
    * @param {any} error
    * @param {() => void} [redo] tries again
    */
-  fail(error, redo = () => {}) {
+  fail(error, redo) {
     this.#problem = error && { error, redo };
     if (error) this.#host.onError?.(error);
     this.update();

@@ -36,6 +36,7 @@ export const TEXTS = {
   problem: "That did not work",
   noGpu:
     "This browser offers no WebGPU, which the model needs. Current versions of Chrome, Edge, Firefox and Safari have it.",
+  interrupted: "The page ended while the model was loading.",
   retry: "Try again",
   processor: "Use the processor (slow)",
   attach: "Attach text files",

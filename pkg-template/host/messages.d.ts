@@ -29,6 +29,9 @@ export interface Greeting {
   epoch?: number;
 }
 
+/** What a host says of what it has loaded. */
+export type LoadedInfo = Omit<EngineInfo, "budgetBytes" | "budgetReason">;
+
 /** What a page sends to a host. */
 export type Call = (Request & { id: number }) | Notice;
 
@@ -42,7 +45,7 @@ export type Request =
       visible: boolean;
       isolation: LoadOptions["isolation"];
     }
-  | { type: "load"; url: string; files?: Map<string, Blob>; options: object }
+  | { type: "load"; url: string; files?: Map<string, Blob>; options: object; sparing: boolean }
   | { type: "inspect"; url: string; options: object }
   | CompletionRequest
   | { type: "tokens"; task: "tokenize" | "detokenize" | "template"; request: object; now: number }
@@ -103,7 +106,7 @@ export interface Chunk {
 /** The result of a call: of `hello`, `load`, `inspect`, `chat`, `complete`, `embed`, `tokens`, `metrics` or `ping`. */
 export type Value =
   | { version: string; protocol: number; host: string | null }
-  | EngineInfo
+  | LoadedInfo
   | Inspection
   | ChatCompletion
   | Completion

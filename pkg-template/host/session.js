@@ -1,6 +1,7 @@
 import { unlessAborted, whenAborted } from "../abort.js";
 import { Connection, LAST } from "./connection.js";
 import { Departure, TabloomError } from "../error.js";
+import { platform } from "../memory.js";
 import { Stays } from "./page.js";
 
 /** How many hosts may die during one call, or one attempt to load: it may be the cause. */
@@ -11,7 +12,8 @@ const MOST_DEATHS_A_MINUTE = 5;
 const LOST = ["device_lost", "closed"];
 
 /** @import { Call, Serving } from "../calls/calls.js" */
-/** @import { EngineInfo, LoadOptions, Progress } from "../types.js" */
+/** @import { LoadedInfo } from "./messages.js" */
+/** @import { LoadOptions, Progress } from "../types.js" */
 
 /** @typedef {{connection: Connection, life: AbortController}} Host has the model and takes calls */
 
@@ -24,7 +26,7 @@ const LOST = ["device_lost", "closed"];
  * @implements {Serving}
  */
 export class Session {
-  /** @type {EngineInfo | null} what was loaded, and on what */
+  /** @type {LoadedInfo | null} what was loaded, and on what */
   info = null;
   #ladder;
   #isolation;
@@ -42,6 +44,8 @@ export class Session {
   #calls = new Map();
   /** @type {number[]} when hosts died within the last minute */
   #deaths = [];
+  /** Whether the model does with less memory: for want of it devices are lost, on phones above all. */
+  #sparing = false;
 
   /**
    * @param {import("./ladder.js").Ladder} ladder
@@ -151,7 +155,7 @@ export class Session {
         if (error instanceof Departure || (error.code === "no_gpu" && this.#ladder.skip())) continue;
         if (!(error instanceof Death)) throw error;
         deaths += 1;
-        if (this.#dieTooOften() || deaths === MOST_DEATHS) throw gaveUp("while loading", error.cause);
+        if (this.#dieTooOften(error.cause) || deaths === MOST_DEATHS) throw gaveUp("while loading", error.cause);
         this.#onProgress?.({ stage: "start", file: "", loaded: 0, total: 1, rate: 0 });
       }
     }
@@ -165,7 +169,7 @@ export class Session {
     const { life } = link;
     try {
       const connection = await Connection.open(link, this.#isolation);
-      const load = { type: /** @type {const} */ ("load"), ...this.#load };
+      const load = { type: /** @type {const} */ ("load"), ...this.#load, sparing: this.#sparing };
       this.info = await connection.request(load, (progress) => this.#onProgress?.(progress));
       return { connection, life };
     } catch (/** @type {any} */ error) {
@@ -217,14 +221,19 @@ export class Session {
         call.fail(gaveUp("over this request", reason));
       }
     }
-    if (died && this.#dieTooOften()) this.#failAll(gaveUp("within a minute", reason));
+    if (died && this.#dieTooOften(reason)) this.#failAll(gaveUp("within a minute", reason));
     else this.#ready().catch(() => {});
   }
 
-  /** Counts the death of a host; true if there are too many. */
-  #dieTooOften() {
+  /**
+   * Counts the death of a host; true if there are too many.
+   *
+   * @param {any} reason
+   */
+  #dieTooOften({ code }) {
     const now = performance.now();
     this.#deaths = [...this.#deaths.filter((then) => now - then < 60_000), now];
+    if (code === "device_lost" && (this.#deaths.length > 1 || platform !== "desktop")) this.#sparing = true;
     return this.#deaths.length > MOST_DEATHS_A_MINUTE;
   }
 

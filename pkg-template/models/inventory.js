@@ -1,9 +1,10 @@
 // Lists and deletes the models that the site keeps; loaded when first needed.
 import { TabloomError } from "../error.js";
 import { available } from "../locks.js";
-import { MARK, entries } from "./entries.js";
+import { entries } from "./entries.js";
 import { addresses } from "./source.js";
 import { KINDS, estimate, openStore } from "./store.js";
+import { MARK } from "./use.js";
 
 /** @import { StoreSize, StoredModel } from "../types.js" */
 /** @import { Store } from "./store.js" */

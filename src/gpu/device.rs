@@ -28,7 +28,28 @@ pub struct Open {
     pub queue: wgpu::Queue,
     pub limits: wgpu::Limits,
     adapter: AdapterReport,
-    lost: Arc<OnceLock<String>>,
+    faults: Arc<Faults>,
+}
+
+/// What has made a device useless.
+#[derive(Default)]
+struct Faults {
+    lost: OnceLock<String>,
+    /// A command that was refused outside of any error scope: results are not what they should be.
+    refused: OnceLock<String>,
+}
+
+impl Faults {
+    /// Notes an error that no scope has caught.
+    fn uncaptured(&self, error: &wgpu::Error) {
+        log::error!("uncaptured GPU error: {error}");
+        // Browsers that are short of memory mostly lose the device.
+        let first = match error {
+            wgpu::Error::OutOfMemory { .. } => &self.lost,
+            wgpu::Error::Validation { .. } | wgpu::Error::Internal { .. } => &self.refused,
+        };
+        let _ = first.set(error.to_string());
+    }
 }
 
 /// The device that all models of a page share. It is opened for the first model, with all limits of the
@@ -87,17 +108,14 @@ impl Gpu {
             .await?
             .map_err(|e| Error::NoGpu { reason: e.to_string() })?;
 
-        let lost = Arc::new(OnceLock::new());
-        let on_lost = lost.clone();
+        let faults = Arc::<Faults>::default();
+        let on_lost = faults.clone();
         device.set_device_lost_callback(move |_, message| {
             // Only the first loss matters.
-            let _ = on_lost.set(message);
+            let _ = on_lost.lost.set(message);
         });
-        let on_error = lost.clone();
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            log::error!("uncaptured GPU error: {error}");
-            let _ = on_error.set(error.to_string());
-        }));
+        let on_error = faults.clone();
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| on_error.uncaptured(&error)));
 
         let name = describe(&device, &info);
         let adapter = AdapterReport {
@@ -108,14 +126,20 @@ impl Gpu {
         };
         // In the browser, which has one thread, devices are neither.
         #[cfg_attr(target_arch = "wasm32", expect(clippy::arc_with_non_send_sync))]
-        let open = Arc::new(Open { device, queue, limits, adapter, lost });
+        let open = Arc::new(Open { device, queue, limits, adapter, faults });
         Ok(open.into())
     }
 
-    /// Returns [`Error::DeviceLost`] once the device is lost or has refused a command.
+    /// Whether the device can still be used.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`] once it is lost, [`Error::Gpu`] once it has refused a command of a step.
     pub fn check(&self) -> Result<()> {
-        match self.lost.get() {
-            Some(reason) => Err(Error::DeviceLost { reason: reason.clone() }),
+        if let Some(reason) = self.faults.lost.get() {
+            return Err(Error::DeviceLost { reason: reason.clone() });
+        }
+        match self.faults.refused.get() {
+            Some(reason) => Err(Error::Gpu { reason: reason.clone() }),
             None => Ok(()),
         }
     }
@@ -203,7 +227,7 @@ impl Drop for Open {
 }
 
 impl SharedGpu {
-    /// A handle to the device, which is opened if it is not open or is lost.
+    /// A handle to the device, which is opened if it is not open or of no use any more.
     ///
     /// # Errors
     /// As for [`Gpu::open`].

@@ -238,6 +238,8 @@ fn load_options(options: &Options) -> LoadOptions {
         kv_bytes: options.kv_bytes,
         host_bytes: options.prefix_cache.host_bytes,
         stores: options.prefix_cache.stored_bytes > 0,
+        sparing: options.sparing,
+        features: load::Features { subgroups: options.gpu.subgroups },
         draft: match options.draft {
             Draft::Bundled => DraftWith::Bundled,
             Draft::Nothing => DraftWith::Nothing,

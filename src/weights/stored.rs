@@ -593,7 +593,9 @@ fn blames_files(error: &Error) -> bool {
             | Error::Closed
             | Error::NoGpu { .. }
             | Error::DeviceLost { .. }
+            | Error::DeviceLostAgain { .. }
             | Error::Gpu { .. }
+            | Error::Pipeline { .. }
             | Error::OutOfMemory { .. }
             | Error::TooLarge { .. }
             | Error::OverBudget { .. }

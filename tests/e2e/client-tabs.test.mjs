@@ -130,6 +130,44 @@ describe("a host that stands still", () => {
   });
 });
 
+describe("a SharedWorker that was frozen while its page was hidden", () => {
+  /** A hidden page whose worker gets no pings any more; `pings` counts them. */
+  async function frozen() {
+    const page = await open({ host: "shared" });
+    await see(page, false);
+    await page.evaluate(() => {
+      const { postMessage } = MessagePort.prototype;
+      /** @type {MessagePort} */
+      let port;
+      globalThis.pings = 0;
+      MessagePort.prototype.postMessage = function (message, ...rest) {
+        if (message.type !== "ping" || this !== (port ??= this)) return postMessage.call(this, message, ...rest);
+        globalThis.pings += 1;
+      };
+    });
+    return page;
+  }
+
+  test("is asked at once when the page is shown", async () => {
+    const page = await frozen();
+    const pings = await page.evaluate(() => {
+      Object.defineProperty(document, "visibilityState", { value: "visible", configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+      return globalThis.pings;
+    });
+    assert.equal(pings, 1);
+  });
+
+  test("is soon left for another", async () => {
+    await hurry(20);
+    const page = await frozen();
+    await see(page, true);
+    await until("boot", 2);
+    assert.equal(await ask(page), "no failure");
+    assert.equal(await page.evaluate(() => globalThis.pings), 10);
+  });
+});
+
 describe("a host that is stuck", () => {
   for (const fate of ["stick", "freeze"]) {
     test(`leaves its SharedWorker's place to another (${fate})`, async () => {

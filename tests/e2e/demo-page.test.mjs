@@ -1313,7 +1313,7 @@ describe("the choice of a model", () => {
     for (const text of await page.locator("#suggested p").allTextContents()) assert.match(text, /[\d.]+ [MG]B, .+\./);
     const told = await page.evaluate(async () => {
       const { fit } = await import("/better.js");
-      const memory = { deviceBytes: 2 ** 33, budgetBytes: 2 ** 32 };
+      const memory = { deviceBytes: 2 ** 33, budgetBytes: 2 ** 32, budgetReason: /** @type {const} */ ("desktop") };
       const told = (neededBytes, storable) => fit({ neededBytes, storable }, memory);
       return [told(1e6, true), told(1e6, false), told(1e6, null), told(5e9, true), told(2 ** 32, true)].concat(
         fit({ neededBytes: 2 ** 31, storable: true }, { ...memory, deviceBytes: 2 ** 31 }),

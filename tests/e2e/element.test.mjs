@@ -1309,7 +1309,7 @@ test("a chat without a model says so", async () => {
   await input.fill("Hello");
   await input.press("Enter");
   await until(page, "error");
-  assert.match(await chat.getByRole("alert").textContent(), /no model: found no attribute model/);
+  assert.match(await chat.getByRole("alert").textContent(), /model: found no attribute, expected/);
 });
 
 test("two chats share an engine, which is closed with the last of them", async () => {

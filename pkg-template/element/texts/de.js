@@ -36,6 +36,7 @@ export default {
   problem: "Das hat nicht geklappt",
   noGpu:
     "Dieser Browser bietet kein WebGPU, das vom Modell benötigt wird. Aktuelle Versionen von Chrome, Edge, Firefox und Safari haben es.",
+  interrupted: "Die Seite wurde beendet, während das Modell geladen wurde.",
   retry: "Erneut versuchen",
   processor: "Prozessor verwenden (langsam)",
   attach: "Textdateien anhängen",

@@ -36,6 +36,7 @@ export default {
   problem: "Algo salió mal",
   noGpu:
     "Este navegador no ofrece WebGPU, que el modelo necesita. Las versiones actuales de Chrome, Edge, Firefox y Safari lo incluyen.",
+  interrupted: "La página se cerró mientras se cargaba el modelo.",
   retry: "Reintentar",
   processor: "Usar el procesador (lento)",
   attach: "Adjuntar archivos de texto",

@@ -36,6 +36,7 @@ export default {
   problem: "Un problème est survenu",
   noGpu:
     "Ce navigateur ne prend pas en charge WebGPU, dont le modèle a besoin. Les versions actuelles de Chrome, Edge, Firefox et Safari le proposent.",
+  interrupted: "La page s’est arrêtée pendant le chargement du modèle.",
   retry: "Réessayer",
   processor: "Utiliser le processeur (lent)",
   attach: "Joindre des fichiers texte",

@@ -36,6 +36,7 @@ export default {
   problem: "問題が発生しました",
   noGpu:
     "このブラウザーは、モデルに必要な WebGPU に対応していません。最新の Chrome、Edge、Firefox、Safari は対応しています。",
+  interrupted: "モデルの読み込み中にページが終了しました。",
   retry: "再試行",
   processor: "プロセッサーを使う（低速）",
   attach: "テキストファイルを添付",

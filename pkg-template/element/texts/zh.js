@@ -35,6 +35,7 @@ export default {
   forgotten: "上下文已满，模型看不到上面的内容。",
   problem: "出了点问题",
   noGpu: "此浏览器不支持模型所需的 WebGPU。最新版 Chrome、Edge、Firefox 和 Safari 均支持。",
+  interrupted: "加载模型时页面意外终止。",
   retry: "重试",
   processor: "使用处理器（较慢）",
   attach: "附加文本文件",

@@ -19,8 +19,7 @@ const CSS = `
   --surface: var(--tabloom-surface, #f4f5f2);
   --bubble: var(--tabloom-bubble, #e8efeb);
   --alert: var(--tabloom-alert, #9a3324);
-  --radius: var(--tabloom-radius, 1rem);
-  --mono: var(--tabloom-font-mono, ui-monospace, "Cascadia Code", Menlo, Consolas, monospace);
+  --mono: var(--tabloom-font-mono, ui-monospace, Menlo, Consolas, monospace);
   position: relative;
   display: flex;
   flex-direction: column;
@@ -28,7 +27,7 @@ const CSS = `
   overflow: hidden;
   container-type: inline-size;
   border: 1px solid var(--line);
-  border-radius: var(--radius);
+  border-radius: var(--tabloom-radius, 1rem);
   background: var(--background);
   color: var(--text);
   font: var(--tabloom-font-size, 1rem)/1.6 var(--tabloom-font, system-ui, sans-serif);
@@ -248,7 +247,7 @@ textarea:focus-visible { outline: 0; }
 @media (prefers-reduced-motion: no-preference) {
   .track i { transition: scale .2s; }
   .track.unknown i { animation: slide 1.4s ease-in-out infinite; scale: .3 1; }
-  button { transition: background-color .15s, color .15s, border-color .15s; }
+  button { transition: .15s; }
 }
 @keyframes slide { from { translate: -30%; } to { translate: 100%; } }
 @media (forced-colors: active) {
