@@ -42,7 +42,7 @@ export class Session {
   /** @type {Map<Call, {id: number | null, deaths: any[], over: AbortController}>} open calls; one
    *   that was posted to the host has an id; why hosts died */
   #calls = new Map();
-  /** @type {{then: number, reason: any}[]} when hosts died within the last minute, and why */
+  /** @type {{at: number, reason: any}[]} when hosts died within the last minute, and why */
   #deaths = [];
 
   /**
@@ -231,7 +231,7 @@ export class Session {
    */
   #dieTooOften(reason) {
     const now = performance.now();
-    this.#deaths = [...this.#deaths.filter(({ then }) => now - then < 60_000), { then: now, reason }];
+    this.#deaths = [...this.#deaths.filter(({ at }) => now - at < 60_000), { at: now, reason }];
     return count(this.#deaths.map(({ reason }) => reason)) > MOST_DEATHS_A_MINUTE;
   }
 
