@@ -39,8 +39,8 @@ export class Session {
   #host = null;
   /** @type {Promise<void> | null} */
   #connecting = null;
-  /** @type {Map<Call, {id: number | null, deaths: any[], over: AbortController}>} open calls; one
-   *   that was posted to the host has an id; why hosts died */
+  /** @type {Map<Call, {id: number | null, deaths: any[], over: AbortController}>} open calls,
+   *   with why hosts died meanwhile; one that was posted to the host has an id */
   #calls = new Map();
   /** @type {{at: number, reason: any}[]} when hosts died within the last minute, and why */
   #deaths = [];

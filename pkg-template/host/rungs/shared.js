@@ -40,6 +40,7 @@ export class Shared {
       if (data.type !== "here") return;
       life.abort(new Departure("the browser has moved the worker"));
       if (life.signal.reason instanceof Gone) life.signal.reason.moved = true;
+      worker.port.postMessage({ type: "bye" });
       worker.port.close();
     });
     whenAborted(life.signal, () => {
