@@ -23,7 +23,7 @@ test("loading reports bytes and kernels, and what was loaded", async () => {
   assert.equal(info.device, DEVICE);
   assert.equal(info.architecture, "LlamaForCausalLM");
   assert.match(info.adapter, DEVICE === "gpu" ? /swiftshader/i : /^processor/);
-  assert.equal(info.software, DEVICE === "gpu");
+  assert.equal(info.software, true);
   assert.equal(info.context, 1024);
   assert.ok(info.weightBytes > 500_000, `${info.weightBytes} bytes of weights`);
   assert.match(info.model, /\/model\/$/);
