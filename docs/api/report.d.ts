@@ -452,6 +452,10 @@ export declare function noHost(host: string, reason: string, advice?: string): T
 export declare class Silence extends TabloomError {
     constructor();
 }
+export declare class Gone extends TabloomError {
+    moved: boolean;
+    constructor();
+}
 export declare class Departure extends Error {
 }
 

@@ -1,5 +1,5 @@
 import { whenAborted, unlessAborted } from "../abort.js";
-import { TabloomError, crashed } from "../error.js";
+import { Gone, TabloomError } from "../error.js";
 import { keepPinging } from "./heartbeat.js";
 import { hold, whenFree } from "../locks.js";
 import { visible, whenVisibilityChanges } from "./page.js";
@@ -46,7 +46,7 @@ export class Connection {
     const connection = new Connection(port, life, host !== null && lingers);
     const { signal } = life;
     keepPinging(connection, life, freezes);
-    const end = () => life.abort(connection.#failure ?? crashed("it is gone"));
+    const end = () => life.abort(connection.#failure ?? new Gone());
     const gone = () => (connection.#failure ? end() : setTimeout(end, LAST_WORDS));
     if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});
     // By this lock the host notices that the page is gone.
@@ -63,7 +63,7 @@ export class Connection {
   /**
    * @param {PagePort} port
    * @param {AbortController} life
-   * @param {boolean} lingers whether to wait for the end of a host that has failed
+   * @param {boolean} lingers whether to wait for the end of a host that has failed, or for its return
    */
   constructor(port, life, lingers) {
     this.#port = port;
@@ -80,9 +80,11 @@ export class Connection {
       call?.(data);
     };
     whenAborted(life.signal, () => {
+      this.#calls.clear();
+      // A host that was moved greets again.
+      if (lingers && life.signal.reason instanceof Gone) return;
       port.postMessage({ type: "bye" });
       port.close();
-      this.#calls.clear();
     });
   }
 

@@ -9,6 +9,7 @@ import {
   end,
   fates,
   hurry,
+  movable,
   load,
   numbers,
   open,
@@ -102,6 +103,23 @@ test("a tab that leaves while it takes the lead leaves nothing behind", async ()
   while ((await held()) > 0) await page.waitForTimeout(100);
   assert.equal(reported("boot").length, 1);
 });
+
+for (const late of [false, true]) {
+  test(`a SharedWorker that the browser moves has not died, ${late ? "even if it greets late" : "as it greets again"}`, async () => {
+    await movable();
+    const page = await open({ host: "shared" });
+    const moves = 8;
+    fates.chat = Array.from({ length: moves }, () => ({ fate: "stick" }));
+    await page.evaluate(() => void (globalThis.asked = failure(engine.chat.completions.create({ messages: [] }))));
+    const asked = page.evaluate(() => asked);
+    for (let moved = 0; moved < moves; moved++) {
+      await Promise.race([until("chat", moved + 1), asked]);
+      await page.evaluate((late) => move(late), late);
+    }
+    assert.equal(await asked, "no failure");
+    assert.equal(reported("boot").length, moves + 1);
+  });
+}
 
 describe("a host that stands still", () => {
   test("is replaced where it is private", async () => {

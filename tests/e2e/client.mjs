@@ -101,6 +101,47 @@ export const hurry = (factor) =>
     });
   }, factor);
 
+/**
+ * Lets a page move its SharedWorker, as WebKit does with those of a tab that is closed: it ends, begins anew, and
+ * greets at the ports that it had. Where it is `late`, it does so once the page has asked for it again.
+ */
+export const movable = () =>
+  context.addInitScript(() => {
+    let script;
+    let worker;
+    /** What joins a port to the worker that runs, for each that it has. */
+    const joins = [];
+    let behind = 0;
+    const run = () => (worker = new Worker(script, { type: "module" }));
+    const greet = () => {
+      for (const join of joins.slice(behind)) join();
+      behind = joins.length;
+    };
+    class Movable extends EventTarget {
+      constructor(url) {
+        super();
+        script = url;
+        if (!worker) run();
+        const { port1, port2 } = new MessageChannel();
+        this.port = port1;
+        joins.push(() => {
+          const { port1: near, port2: far } = new MessageChannel();
+          near.onmessage = ({ data }) => port2.postMessage(data);
+          port2.onmessage = ({ data }) => near.postMessage(data);
+          worker.postMessage({ type: "connect" }, [far]);
+        });
+        greet();
+      }
+    }
+    globalThis.SharedWorker = /** @type {any} */ (Movable);
+    globalThis.move = (late) => {
+      worker.terminate();
+      run();
+      behind = 0;
+      if (!late) greet();
+    };
+  });
+
 /** A page with the package, and an engine in it unless `options` is null. */
 export async function open(options = {}, file = "bare.html") {
   const page = await context.newPage();

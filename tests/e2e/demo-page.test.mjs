@@ -5,7 +5,8 @@ import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
-import { INPUT, MESSAGES, PROBLEM, SEND, STOP, ask, answered, begin, keep, loaded, open, ready, say } from "./demo.mjs";
+import { INPUT, MESSAGES, PROBLEM, SEND, STOP, VIEWS } from "./demo.mjs";
+import { ask, answered, begin, keep, loaded, open, ready, say, view } from "./demo.mjs";
 import { releaseAnswers } from "./hold.mjs";
 import { goldens } from "./package.mjs";
 import { serve } from "./server.mjs";
@@ -13,7 +14,6 @@ import { serve } from "./server.mjs";
 const [FRANCE] = goldens;
 const QUESTION = FRANCE.messages[0].content;
 const STORY = "Tell me a story about a fox.";
-const VIEWS = ["chat", "playground", "engine", "bench", "settings"];
 /** Most of the page is the same on the CPU, which compiles no pipelines. */
 const address = `${url}?temperature=0&device=cpu`;
 
@@ -34,14 +34,6 @@ const choose = async (page, i, name) => {
   await page.locator("#conversation-list .icon").nth(i).click();
   await page.getByRole("menuitem", { name }).click();
 };
-/** Opens a view, and waits for what is loaded with it. */
-async function view(page, name) {
-  await page.locator(`#tab-${name}`).click();
-  await page
-    .locator(`#${name} :is(#hello, #example option, .chart, #bench-peers li, #set)`)
-    .first()
-    .waitFor({ state: "attached" });
-}
 /** Waits until the last answer is kept as it is shown. */
 const kept = (page) =>
   page.waitForFunction(async () => {

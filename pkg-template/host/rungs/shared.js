@@ -1,5 +1,5 @@
 import { whenAborted } from "../../abort.js";
-import { Silence, noHost } from "../../error.js";
+import { Departure, Gone, Silence, noHost } from "../../error.js";
 import { available, hold } from "../../locks.js";
 import { VERSION } from "../../version.js";
 import { failure } from "./dedicated.js";
@@ -35,6 +35,14 @@ export class Shared {
     const worker = start(this.#script, name);
     worker.onerror = (event) => life.abort(failure(event, this.name, this.#script));
     const greeting = await greeted(worker.port, life);
+    // WebKit ends a SharedWorker with the tab that made it, and runs it again elsewhere with the same ports.
+    worker.port.addEventListener("message", ({ data }) => {
+      if (data.type !== "here") return;
+      life.abort(new Departure("the browser has moved the worker"));
+      if (life.signal.reason instanceof Gone) life.signal.reason.moved = true;
+      worker.port.postMessage({ type: "bye" });
+      worker.port.close();
+    });
     whenAborted(life.signal, () => {
       if (life.signal.reason instanceof Silence) hold(name + LEFT);
     });
