@@ -71,5 +71,7 @@ declare var tabs: Own;
 declare var user: Own;
 declare var violations: Own;
 declare var walked: Own;
+declare var watching: Own;
 declare var whole: Own;
 declare var worker: Own;
+declare var writing: Own;
