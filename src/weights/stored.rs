@@ -568,7 +568,7 @@ impl<S, T> Shared<S, T> {
             let stored = pending.as_mut().map(|pending| pending.as_mut().poll(context));
             if let Some(Poll::Ready(is_kept)) = stored {
                 *pending = None;
-                self.is_storing.set(is_kept);
+                self.is_storing.set(is_kept && self.is_storing.get());
             }
             drop(pending);
             wanted.as_mut().poll(context)
