@@ -6,6 +6,7 @@ import { loadGrammar } from "./worker/constraints.js";
 import { crashed } from "./error.js";
 import { toJson } from "./json.js";
 import { available, hold, whenFree } from "./locks.js";
+import { Claim } from "./models/claim.js";
 import { openStore } from "./models/store.js";
 import { completeWebGpu } from "./worker/gpu.js";
 
@@ -19,17 +20,30 @@ const lock = available().then(async (allowed) => {
   return name;
 });
 
-/** @type {Set<HostPort>} */
+/** Milliseconds for the first message through a leader's channel; its page may be gone. */
+const SILENCE = 600_000;
+
+/** @type {Set<HostPort>} those whose pages have said something; others are the browser's to collect */
 const ports = new Set();
 /** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when the first message comes */
 let host = null;
+
+/**
+ * @param {string} kind
+ * @param {string} url
+ */
+async function sweep(kind, url) {
+  const { sweep } = await import("./models/leftovers.js");
+  await sweep(kind, url);
+}
 
 /** Loads the WebAssembly module. `whenGone` resolves when the tab that holds a lock is gone. */
 async function start() {
   completeWebGpu();
   const { default: init, Host } = await import("./wasm/tabloom.js");
   await init();
-  const environment = { loadGrammar, whenGone: whenFree, toJson, openStore, hold };
+  const claim = (/** @type {string} */ lock, /** @type {AbortSignal} */ signal) => new Claim(lock, signal);
+  const environment = { loadGrammar, whenGone: whenFree, toJson, openStore, sweep, claim };
   return new Host({ ...environment, name: await lock });
 }
 
@@ -40,12 +54,16 @@ async function start() {
  * @param {number} [epoch]
  */
 async function connect(port, epoch) {
-  ports.add(port);
+  // The browser collects a MessagePort with its page, but no channel that listens.
+  const timer = port instanceof BroadcastChannel ? setTimeout(() => port.close(), SILENCE) : undefined;
   /** @type {MessageEvent[]} those that came before the host listens */
   const early = [];
   /** @type {(event: MessageEvent) => void} */
   let receive = (event) => {
-    if (early.push(event) === 1) introduce(line);
+    if (early.push(event) > 1) return;
+    clearTimeout(timer);
+    ports.add(port);
+    introduce(line);
   };
   let left = false;
   port.onmessage = (event) => {

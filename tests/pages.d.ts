@@ -73,5 +73,7 @@ declare var user: Own;
 declare var violations: Own;
 declare var waiting: Own;
 declare var walked: Own;
+declare var watching: Own;
 declare var whole: Own;
 declare var worker: Own;
+declare var writing: Own;

@@ -135,7 +135,7 @@ function describe(model, kept, { chunk_bytes, chunks = [], bytes, is_sealed, is_
  * @param {string} address
  * @param {string} [kind]
  */
-async function record(store, address, kind = "") {
+export async function record(store, address, kind = "") {
   try {
     return JSON.parse(await text(store, address + MARK + kind));
   } catch {
@@ -170,7 +170,7 @@ async function removeEntries(store, url) {
  *
  * @param {string} address
  */
-function modelOf(address) {
+export function modelOf(address) {
   const url = new URL(address);
   const { pathname } = url;
   url.pathname = /\.gguf$/i.test(pathname)

@@ -1,6 +1,6 @@
 // Options of `Engine.load`, and what was loaded.
 
-/** How far loading is. */
+/** How far loading is. While another worker of the site downloads the same model, how far that one is. */
 export interface Progress {
   /** `start` comes where a worker is gone, or silent, before it has loaded the model: another is sought. */
   stage: "start" | "download" | "compile";

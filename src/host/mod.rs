@@ -26,7 +26,7 @@ pub use self::{
     protocol::{
         Answer, Asked, Call, Device, Draft, DraftInfo, GpuFeatures, Info, Inspection, Isolation,
         Keep, Kv, LOCAL, Options, Outbox, PROTOCOL, PrefixCache, Progress, Quantize, Refused,
-        SlidingWindow, Speculation, TokensTask, VERSION, Value, Welcome,
+        SlidingWindow, Speculation, Stage, TokensTask, VERSION, Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
     storing::RunRead,

@@ -395,15 +395,22 @@ pub struct Welcome {
 }
 
 /// The progress of a load.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// `download` or `compile`.
-    pub stage: &'static str,
+    pub stage: Stage,
     pub file: String,
     pub loaded: f64,
     pub total: f64,
     /// Bytes, or kernels, per second.
     pub rate: f64,
+}
+
+/// What a load does at the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    Download,
+    Compile,
 }
 
 /// The loaded model and its device.

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tabloom::{
     Error,
-    host::{Call, Draft, Progress},
+    host::{Call, Draft, Progress, Stage},
 };
 
 use super::page::{Page, World};
@@ -14,7 +14,13 @@ fn urls(metrics: &serde_json::Value) -> Vec<&str> {
 }
 
 fn progress(loaded: f64) -> Progress {
-    Progress { stage: "download", file: "model.safetensors".into(), loaded, total: 10.0, rate: 1.0 }
+    Progress {
+        stage: Stage::Download,
+        file: "model.safetensors".into(),
+        loaded,
+        total: 10.0,
+        rate: 1.0,
+    }
 }
 
 #[test]
