@@ -56,6 +56,8 @@ export class Chat {
   editing;
   #host;
   #answering;
+  /** @type {import("./waiting.js").Waiting | undefined} loaded with the first question that waits */
+  waiting;
   /** @type {{error: any, redo: () => void} | null} what went wrong, and how to try again */
   #problem = null;
 
@@ -68,7 +70,7 @@ export class Chat {
     this.view = new View(root, {
       engine: () => host.engine.current,
       prompt: host.prompt,
-      send: () => this.send(...this.editing.take()),
+      send: () => this.#ask(),
       stop: () => this.stop(),
       clear: () => (host.clear ? host.clear() : this.clear()),
       start: () => this.start(),
@@ -99,6 +101,11 @@ export class Chat {
     return this.#answering.busy;
   }
 
+  /** Whether a question has to wait. */
+  get occupied() {
+    return this.busy;
+  }
+
   /** The messages, without an answer that is being written. */
   get said() {
     const { messages, question } = this.conversation;
@@ -115,6 +122,7 @@ export class Chat {
 
   /** @param {TabloomChatMessage[]} messages another conversation */
   show(messages) {
+    this.waiting?.back();
     this.editing.end();
     this.#answering.drop();
     this.conversation.show(messages);
@@ -138,6 +146,15 @@ export class Chat {
   /** The same, with errors shown only. */
   start() {
     this.load().catch(() => {});
+  }
+
+  /** Asks what is in the composer, once that can be. */
+  #ask() {
+    if (!this.occupied) return void this.send(...this.editing.take());
+    import("./waiting.js").then(
+      ({ wait }) => wait(this),
+      ({ message }) => this.view.tell(message),
+    );
   }
 
   /**

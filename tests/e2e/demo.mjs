@@ -92,7 +92,7 @@ export async function begin(page, text) {
 /** Waits for the end of an answer and returns it. */
 export async function answered(page) {
   await releaseAnswers(page);
-  await page.locator(SEND).waitFor();
+  await page.locator(STOP).waitFor({ state: "hidden" });
   return page.locator(ANSWER).last().textContent();
 }
 
