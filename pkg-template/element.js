@@ -98,6 +98,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart progress - the bar of it
  * @csspart error - what went wrong
  * @csspart editing - that a question is being edited
+ * @csspart next - the question that is asked once the answer has its end
  * @csspart composer - the form of the input
  * @csspart input - the input
  * @csspart notice - what there is to say of what is attached or dictated

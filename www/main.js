@@ -14,6 +14,7 @@ import "./renderers.js";
 import { Settings } from "./settings.js";
 import { offerSite } from "./site.js";
 import { Engine } from "./tabloom/index.js";
+import { showSwitching } from "./switching.js";
 import { Tabs } from "./tabs.js";
 import { fill, loadLanguage, texts } from "./texts.js";
 import { script } from "./trusted.js";
@@ -43,10 +44,17 @@ const chat = new Chat(loader, settings);
 const conversations = new Conversations(new Archive(), chat);
 new Picker(loader, chat);
 new Better(loader, chat);
+showSwitching(loader);
 offerSite(loader);
 offerInstall();
 
 tellModel();
+// What is known already is told above the suggestions: nothing jumps, and on a phone it is in sight.
+const onCpu = query.get("device") === "cpu";
+if (onCpu || (loader.source === BUILT_IN && !("gpu" in navigator))) {
+  $("suggestions").before($("adapter"));
+  write($("adapter"), onCpu ? texts.main.processor : texts.main.withoutGpu);
+}
 for (const text of SUGGESTIONS) $("suggestions").append(button(text, () => chat.ask(text)));
 
 loader.addEventListener("change", () => {
@@ -87,6 +95,7 @@ const views = {
     loader.addEventListener("change", watch);
     tabs.addEventListener("change", watch);
     watch();
+    for (const type of ["change", "show"]) chat.addEventListener(type, () => panel.wake());
   },
 };
 
@@ -95,9 +104,17 @@ tabs.addEventListener("change", look);
 tabs.addEventListener("change", () => conversations.hush());
 look();
 
-/** Loads the view that is shown, unless it is there. */
+/** Loads the view that is shown. */
 function look() {
-  const name = /** @type {keyof typeof views} */ (tabs.current);
+  make(/** @type {keyof typeof views} */ (tabs.current));
+}
+
+/**
+ * Loads a view, unless it is there.
+ *
+ * @param {keyof typeof views} name
+ */
+function make(name) {
   views[name]?.();
   delete (/** @type {any} */ (views)[name]);
 }
@@ -108,4 +125,6 @@ chat.autoload();
 chat.focus();
 // The model comes first, unless the visitor is asked about it.
 if (!Engine.interrupted) await loader.load().catch(() => {});
+// Its charts reach back to here.
+make("engine");
 await keepOffline();

@@ -53,6 +53,7 @@ export declare class TabloomChat extends Base {
         compile: string;
         ready: string;
         thinking: string;
+        next: string;
         length: string;
         full: string;
         stopped: string;
@@ -177,8 +178,10 @@ export declare class Chat {
     readonly view: View;
     readonly conversation: Conversation;
     readonly editing: Editing;
+    waiting: import("./waiting.js").Waiting | undefined;
     constructor(root: ShadowRoot, host: Host);
     get busy(): boolean;
+    get occupied(): boolean;
     get said(): TabloomChatMessage[];
     get state(): TabloomChatState;
     show(messages: TabloomChatMessage[]): void;
@@ -245,6 +248,7 @@ export { checked } from "./history.js";
 export { RENDERERS } from "./prose/renderers.js";
 export { unquote } from "./quotes.js";
 export { TEXTS } from "./texts.js";
+export { titleOf } from "./title.js";
 export { Message } from "./view/message.js";
 
 // element/prose/renderers.d.ts
@@ -297,6 +301,7 @@ export declare const TEXTS: {
     compile: string;
     ready: string;
     thinking: string;
+    next: string;
     length: string;
     full: string;
     stopped: string;
@@ -325,6 +330,9 @@ export declare const TEXTS: {
     listening: string;
     notHeard: string;
 };
+
+// element/title.d.ts
+export declare function titleOf(content: string): string;
 
 // element/types.d.ts
 import type { Engine, TabloomError } from "../index.js";
@@ -433,6 +441,18 @@ export declare class View {
     hush(): boolean;
     announce(text: string): void;
     refresh(): void;
+}
+
+// element/waiting.d.ts
+export declare function wait(chat: import("./chat.js").Chat): void;
+export declare class Waiting {
+    #private;
+    constructor(chat: import("./chat.js").Chat);
+    get any(): boolean;
+    add(content: string, edited?: number): void;
+    end(well: boolean): void;
+    send(): void;
+    back(): void;
 }
 
 // error.d.ts

@@ -57,6 +57,8 @@ export class Chat {
   editing;
   #host;
   #answering;
+  /** @type {import("./waiting.js").Waiting | undefined} loaded with the first question that waits */
+  waiting;
   /** @type {{error: any, redo?: () => void} | null} what went wrong, and how to try again */
   #problem = null;
 
@@ -69,7 +71,7 @@ export class Chat {
     this.view = new View(root, {
       engine: () => host.engine.current,
       prompt: host.prompt,
-      send: () => this.send(...this.editing.take()),
+      send: () => this.#ask(),
       stop: () => this.stop(),
       clear: () => (host.clear ? host.clear() : this.clear()),
       start: () => this.start(),
@@ -100,6 +102,11 @@ export class Chat {
     return this.#answering.busy;
   }
 
+  /** Whether a question has to wait. */
+  get occupied() {
+    return this.busy;
+  }
+
   /** The messages, without an answer that is being written. */
   get said() {
     const { messages, question } = this.conversation;
@@ -116,6 +123,7 @@ export class Chat {
 
   /** @param {TabloomChatMessage[]} messages another conversation */
   show(messages) {
+    this.waiting?.back();
     this.editing.end();
     this.#answering.drop();
     this.conversation.show(messages);
@@ -145,6 +153,15 @@ export class Chat {
   autoload() {
     if (!Engine.interrupted) return this.start();
     this.fail(new TabloomError({ code: "load_interrupted", message: TEXTS.interrupted }), () => this.start());
+  }
+
+  /** Asks what is in the composer, once that can be. */
+  #ask() {
+    if (!this.occupied) return void this.send(...this.editing.take());
+    import("./waiting.js").then(
+      ({ wait }) => wait(this),
+      ({ message }) => this.view.tell(message),
+    );
   }
 
   /**

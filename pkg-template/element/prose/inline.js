@@ -142,10 +142,7 @@ class Reader {
 
   /** @param {Inline} piece */
   #put(piece) {
-    const last = this.#pieces[this.#pieces.length - 1];
-    if (piece === "") return;
-    if (typeof piece !== "string" || typeof last !== "string") this.#pieces.push(piece);
-    else this.#pieces[this.#pieces.length - 1] = last + piece;
+    add(this.#pieces, piece);
   }
 
   /** @param {Open} open */
@@ -387,12 +384,22 @@ function settled(pieces) {
   /** @type {Inline[]} */
   const settled = [];
   for (const piece of pieces) {
-    const settle = typeof piece === "object" && "mark" in piece ? piece.mark.repeat(piece.count) : piece;
-    const last = settled[settled.length - 1];
-    if (typeof settle !== "string" || typeof last !== "string") settled.push(settle);
-    else settled[settled.length - 1] = last + settle;
+    add(settled, typeof piece === "object" && "mark" in piece ? piece.mark.repeat(piece.count) : piece);
   }
-  return settled.filter((piece) => piece !== "");
+  return settled;
+}
+
+/**
+ * Adds a piece; texts that follow each other are one.
+ *
+ * @param {(Inline | Open)[]} pieces
+ * @param {Inline} piece
+ */
+function add(pieces, piece) {
+  const last = pieces[pieces.length - 1];
+  if (piece === "") return;
+  if (typeof piece !== "string" || typeof last !== "string") pieces.push(piece);
+  else pieces[pieces.length - 1] = last + piece;
 }
 
 /**
@@ -463,7 +470,7 @@ function flanks(near, far) {
  * @param {number} i
  */
 function characterAt(text, i) {
-  return i < text.length ? String.fromCodePoint(/** @type {number} */ (text.codePointAt(i))) : "";
+  return [...text.slice(i, i + 2)][0] ?? "";
 }
 
 /**
@@ -471,6 +478,5 @@ function characterAt(text, i) {
  * @param {number} i
  */
 function characterBefore(text, i) {
-  const pair = i > 1 && text.charCodeAt(i - 1) >= 0xdc00 && text.charCodeAt(i - 1) < 0xe000;
-  return i > 0 ? characterAt(text, pair ? i - 2 : i - 1) : "";
+  return [...text.slice(Math.max(0, i - 2), i)].pop() ?? "";
 }

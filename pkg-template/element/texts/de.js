@@ -29,6 +29,7 @@ export default {
   compile: "Modell wird vorbereitet",
   ready: "Das Modell ist bereit",
   thinking: "Die Antwort wird geschrieben",
+  next: "Wird als Nächstes gesendet: „{question}“",
   length: "Am Token-Limit abgeschnitten.",
   full: "Abgeschnitten: Der Kontext ist voll.",
   stopped: "Gestoppt.",

@@ -29,6 +29,7 @@ export default {
   compile: "Preparando el modelo",
   ready: "El modelo está listo",
   thinking: "Escribiendo la respuesta",
+  next: "Se enviará a continuación: «{question}»",
   length: "Cortada al llegar al límite de tokens.",
   full: "Cortada: el contexto está lleno.",
   stopped: "Detenido.",

@@ -29,6 +29,7 @@ export default {
   compile: "Préparation du modèle",
   ready: "Le modèle est prêt",
   thinking: "Réponse en cours de rédaction",
+  next: "Envoyé ensuite : « {question} »",
   length: "Coupée à la limite de tokens.",
   full: "Coupée : le contexte est plein.",
   stopped: "Arrêté.",

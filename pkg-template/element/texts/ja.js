@@ -29,6 +29,7 @@ export default {
   compile: "モデルを準備中",
   ready: "モデルの準備ができました",
   thinking: "回答を作成しています",
+  next: "次に送信します：「{question}」",
   length: "トークン数の上限で切れました。",
   full: "コンテキストがいっぱいになったため切れました。",
   stopped: "停止しました。",

@@ -29,6 +29,7 @@ export default {
   compile: "正在准备模型",
   ready: "模型已就绪",
   thinking: "正在撰写回答",
+  next: "接下来发送：“{question}”",
   length: "在 token 上限处截断。",
   full: "上下文已满，回答被截断。",
   stopped: "已停止。",

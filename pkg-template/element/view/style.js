@@ -150,14 +150,12 @@ p.math { overflow: auto hidden; }
 .round.latest {
   position: absolute;
   z-index: 1;
-  inset-block-end: .75rem;
-  inset-inline-start: 50%;
-  translate: -50%;
+  inset: auto 0 .75rem;
+  margin: auto;
   border: 1px solid var(--line);
   background: var(--background);
   box-shadow: 0 2px 10px #0002;
 }
-.round.latest:dir(rtl) { translate: 50%; }
 
 .foot { position: relative; padding: 0 max(1.25rem, 50cqi - 22rem) 1.1rem; }
 /* Over the end of the log, so that nothing moves when it comes and goes. */
@@ -187,7 +185,7 @@ p.math { overflow: auto hidden; }
   border-radius: 1.6rem;
   background: var(--background);
 }
-.composer:focus-within { border-color: var(--accent); box-shadow: inset 0 0 0 1px var(--accent); }
+.composer:focus-within { outline: 2px solid var(--accent); outline-offset: -2px; }
 textarea {
   flex: 1;
   min-inline-size: 0;
@@ -236,12 +234,11 @@ textarea:focus-visible { outline: 0; }
   .log { padding: 1.25rem 1rem 1.5rem; }
   .foot { padding: 0 .75rem .75rem; }
   .status { inset-inline: .75rem; }
-}
-@container (inline-size < 22rem) {
   textarea { flex-basis: 100%; order: -1; }
 }
 @media (pointer: coarse) {
   .icon, .round, .versions .icon { inline-size: 2.75rem; block-size: 2.75rem; }
+  .plain, .pill { min-block-size: 2.75rem; }
   textarea { padding-block: .5rem; font-size: max(1rem, 16px); }
 }
 @media (prefers-reduced-motion: no-preference) {
@@ -252,7 +249,6 @@ textarea:focus-visible { outline: 0; }
 @keyframes slide { from { translate: -30%; } to { translate: 100%; } }
 @media (forced-colors: active) {
   .user .text, .round, .icon:focus-visible { border: 1px solid; }
-  .composer:focus-within { outline: 2px solid Highlight; }
   .track { border: 1px solid; }
   .track i, .dots i { background: Highlight; forced-color-adjust: none; }
   :disabled { opacity: 1; color: GrayText; }

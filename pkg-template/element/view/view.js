@@ -145,7 +145,6 @@ export class View {
   set busy(busy) {
     const focused = this.#root.activeElement;
     this.#busy = busy;
-    if (!busy && this.#told === TEXTS.thinking) this.#told = "";
     this.refresh();
     // If the focused button is gone, the input gets the focus.
     if (focused && focused !== this.input && !focused.checkVisibility({ visibilityProperty: true })) this.input.focus();
@@ -311,7 +310,7 @@ export class View {
     this.#notice.textContent = said;
     this.#notice.hidden = !said;
     this.#send.disabled = over !== "" || (list.hidden && this.input.value.trim() === "");
-    this.#send.hidden = this.#busy;
+    this.#send.hidden = this.#busy && this.#send.disabled;
     this.#stop.hidden = !this.#busy;
     this.#offerLatest();
     this.attachments.refresh();
@@ -323,7 +322,6 @@ export class View {
     this.#composer.addEventListener("submit", (event) => {
       event.preventDefault();
       if (this.#send.disabled) return;
-      if (this.#busy) return this.tell(TEXTS.thinking);
       this.#told = "";
       this.actions.send();
     });
