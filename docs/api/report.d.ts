@@ -60,6 +60,7 @@ export declare class TabloomChat extends Base {
         forgotten: string;
         problem: string;
         noGpu: string;
+        interrupted: string;
         retry: string;
         processor: string;
         attach: string;
@@ -143,10 +144,10 @@ export declare class Answering {
 export declare function isGone(error: any): boolean;
 
 // element/chat.d.ts
+import { Engine } from "../index.js";
 import { Conversation } from "./conversation.js";
 import { Editing } from "./editing.js";
 import { View } from "./view/view.js";
-import type { Engine } from "../index.js";
 import type { ChatCompletionChunk, ChatCompletionParams } from "../types.js";
 import type { TabloomChatEventMap, TabloomChatMessage, TabloomChatState } from "./types.js";
 export type EngineSource = {
@@ -187,6 +188,7 @@ export declare class Chat {
     show(messages: TabloomChatMessage[]): void;
     load(): Promise<Engine>;
     start(): void;
+    autoload(): void;
     send(text: string, edited?: number): Promise<TabloomChatMessage | null>;
     stop(): void;
     clear(): void;
@@ -308,6 +310,7 @@ export declare const TEXTS: {
     forgotten: string;
     problem: string;
     noGpu: string;
+    interrupted: string;
     retry: string;
     processor: string;
     attach: string;
@@ -482,6 +485,7 @@ export declare class Departure extends Error {
 // index.d.ts
 import { TextCompletions } from "./calls/completions.js";
 import { TabloomError } from "./error.js";
+import { budget } from "./memory.js";
 import { Models } from "./models/kept.js";
 export { TabloomError };
 export * from "./types.js";
@@ -500,9 +504,10 @@ export declare class Engine {
     store: Models;
     fetch: (input: RequestInfo | URL, init?: RequestInit) => Promise<Response>;
     static store: Models;
+    static get interrupted(): boolean;
     static load(source: ModelSource, options?: LoadOptions): Promise<Engine>;
     static probe(options?: ProbeOptions): Promise<Probe>;
-    constructor(session: Serving);
+    constructor(session: Serving, allowed: ReturnType<typeof budget>);
     get info(): EngineInfo;
     get host(): import("./types.js").HostKind | null;
     metrics(): Promise<EngineMetrics>;
@@ -532,6 +537,16 @@ declare class Embeddings {
     constructor(session: Serving);
     create(params: EmbeddingParams, options?: RequestOptions): Promise<EmbeddingResponse>;
 }
+
+// memory.d.ts
+import type { BudgetReason } from "./types.js";
+export declare const platform: Exclude<BudgetReason, "option">;
+export declare function budget(budgetBytes?: number): {
+    budgetBytes: number;
+    budgetReason: BudgetReason;
+};
+export declare let interrupted: boolean;
+export declare function mark(): () => void;
 
 // models/kept.d.ts
 import type { StoreSize, StoredModel } from "../types.js";
@@ -724,6 +739,7 @@ export interface LoadOptions extends NameOptions {
   host?: "auto" | HostKind;
   isolation?: "shared" | "tab" | { session: string };
   budgetBytes?: number;
+  gpu?: GpuFeatures;
   store?: "cache" | "opfs" | "none";
   integrity?: Manifest;
   fallback?: FallbackOptions;
@@ -731,6 +747,10 @@ export interface LoadOptions extends NameOptions {
   signal?: AbortSignal;
   workerUrl?: string | { toString(): string };
 }
+export interface GpuFeatures {
+  subgroups?: boolean;
+}
+export type BudgetReason = "option" | "ios" | "android" | "desktop";
 export interface FallbackOptions {
   baseURL: string | URL;
   model: string;
@@ -741,6 +761,8 @@ export type FallbackReason =
   | "no_gpu"
   | "too_large"
   | "out_of_memory"
+  | "device_lost_again"
+  | "pipeline"
   | "over_budget"
   | "queue_full"
   | "no_host"
@@ -762,6 +784,8 @@ export interface EngineInfo {
   software: boolean;
   context: number;
   weightBytes: number;
+  budgetBytes: number;
+  budgetReason: BudgetReason;
   stored: boolean;
   draft: { weightBytes: number } | { error: string } | null;
   sampling: {
@@ -841,7 +865,7 @@ export interface HostState {
 }
 
 // types/probe.d.ts
-import type { LoadOptions, NameOptions } from "./load.js";
+import type { BudgetReason, LoadOptions, NameOptions } from "./load.js";
 export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
   models?: ModelToProbe[];
   kvBytes?: number;
@@ -860,6 +884,7 @@ export interface Probe {
   memory: {
     deviceBytes: number | null;
     budgetBytes: number;
+    budgetReason: BudgetReason;
   };
   workers: {
     shared: boolean;
