@@ -51,10 +51,8 @@ offerInstall();
 tellModel();
 // What is known already is told above the suggestions: nothing jumps, and on a phone it is in sight.
 const onCpu = query.get("device") === "cpu";
-if (onCpu || (loader.source === BUILT_IN && !("gpu" in navigator))) {
-  $("suggestions").before($("adapter"));
-  write($("adapter"), onCpu ? texts.main.processor : texts.main.withoutGpu);
-}
+if (onCpu) tellAbove(texts.main.processor);
+else if (loader.source === BUILT_IN && !("gpu" in navigator)) tellAbove(texts.main.withoutGpu);
 for (const text of SUGGESTIONS) $("suggestions").append(button(text, () => chat.ask(text)));
 
 loader.addEventListener("change", () => {
@@ -63,10 +61,16 @@ loader.addEventListener("change", () => {
   tellModel();
   if (!current) return;
   const { adapter, device, software } = current.info;
-  const processor = loader.withoutGpu ? texts.main.withoutGpu : texts.main.processor;
-  const graphics = software ? fill(texts.main.software, { adapter }) : adapter;
-  write($("adapter"), device === "cpu" ? processor : graphics);
+  if (device === "cpu") tellAbove(loader.withoutGpu ? texts.main.withoutGpu : texts.main.processor);
+  else write($("adapter"), software ? fill(texts.main.software, { adapter }) : adapter);
 });
+
+/** @param {string} text on what the model runs, where visitors should know */
+function tellAbove(text) {
+  const place = $("adapter");
+  if (place.nextElementSibling !== $("suggestions")) $("suggestions").before(place);
+  write(place, text);
+}
 
 /** Says how good the built-in model is, while it is the one in use. */
 function tellModel() {
