@@ -19,6 +19,9 @@ const lock = available().then(async (allowed) => {
   return name;
 });
 
+/** Milliseconds for which a page may be silent once it has been greeted. */
+const PATIENCE = 60_000;
+
 /** @type {Set<HostPort>} */
 const ports = new Set();
 /** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when the first message comes */
@@ -41,11 +44,19 @@ async function start() {
  */
 async function connect(port, epoch) {
   ports.add(port);
+  const silence = setTimeout(() => {
+    // The page is gone, or frozen: then it finds a host anew.
+    notify(port, crashed("the page was silent"));
+    line.close();
+  }, PATIENCE);
   /** @type {MessageEvent[]} those that came before the host listens */
   const early = [];
   /** @type {(event: MessageEvent) => void} */
   let receive = (event) => {
-    if (early.push(event) === 1) introduce(line);
+    if (early.push(event) > 1) return;
+    clearTimeout(silence);
+    if (left) line.close();
+    else introduce(line);
   };
   let left = false;
   port.onmessage = (event) => {
@@ -89,6 +100,9 @@ async function introduce(port) {
   }
 }
 
+/** @param {string} channel */
+const known = (channel) => [...ports].some((port) => /** @type {BroadcastChannel} */ (port).name === channel);
+
 /** @param {Extract<Order, {type: "lead"}>} office */
 async function lead({ lobby, epoch }) {
   const channel = new BroadcastChannel(lobby);
@@ -97,7 +111,7 @@ async function lead({ lobby, epoch }) {
     if (!Number.isSafeInteger(data?.epoch)) return;
     // A later leader was elected while this one was frozen.
     if (data.epoch > epoch) close();
-    else if (data.type === "join" && typeof data.channel === "string") {
+    else if (data.type === "join" && typeof data.channel === "string" && !known(data.channel)) {
       connect(new BroadcastChannel(data.channel), epoch);
     }
   };
@@ -110,9 +124,17 @@ async function lead({ lobby, epoch }) {
  *
  * @param {Failed["error"]} error
  */
-function fail({ code, message }) {
-  for (const port of ports) port.postMessage({ type: "failed", error: { code, message } });
+function fail(error) {
+  for (const port of ports) notify(port, error);
   close();
+}
+
+/**
+ * @param {HostPort} port
+ * @param {Failed["error"]} error
+ */
+function notify(port, { code, message }) {
+  port.postMessage({ type: "failed", error: { code, message } });
 }
 
 addEventListener("error", (event) => {

@@ -4,7 +4,7 @@ import { available } from "../../locks.js";
 import { visible } from "../page.js";
 import { VERSION } from "../../version.js";
 import { Candidate } from "./candidate.js";
-import { within } from "./greeting.js";
+import { leave } from "./greeting.js";
 
 /** @import { Lobby } from "../messages.js" */
 
@@ -36,6 +36,10 @@ export class Leader {
     });
   }
 
+  get loads() {
+    return this.#candidate.loads;
+  }
+
   /** @param {AbortController} life */
   async open(life) {
     if (!(await available())) throw noHost(this.name, "the browser denies Web Locks here");
@@ -47,7 +51,7 @@ export class Leader {
       // A leader that does not answer is frozen; a visible tab takes its place.
       if (life.signal.reason instanceof Silence && visible()) this.#candidate.seize();
     });
-    return within(this.#join(life), life, () => this.#candidate.loads);
+    return this.#join(life);
   }
 
   close() {
@@ -77,9 +81,10 @@ export class Leader {
         waiting?.close();
         const port = new BroadcastChannel(`tabloom ${crypto.randomUUID()}`);
         port.onmessage = ({ data }) => {
-          if (data.type !== "here") return;
+          if (data?.type !== "here") return;
           waiting = null;
           joined = data.epoch;
+          whenAborted(life.signal, () => leave(port));
           resolve({ ...data, port });
         };
         waiting = port;

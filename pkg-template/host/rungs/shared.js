@@ -16,6 +16,7 @@ export class Shared {
   freezes = false;
   /** The browser finds it by its name until it is gone. */
   lingers = true;
+  loads = false;
   #script;
 
   /** @param {string | undefined} script */
@@ -34,7 +35,7 @@ export class Shared {
     while (held.some((lock) => lock.name === name + LEFT)) name += " again";
     const worker = start(this.#script, name);
     worker.onerror = (event) => life.abort(failure(event, this.name, this.#script));
-    const greeting = await greeted(worker.port, life);
+    const greeting = await greeted(worker.port, life.signal);
     whenAborted(life.signal, () => {
       if (life.signal.reason instanceof Silence) hold(name + LEFT);
     });
