@@ -118,8 +118,8 @@ export class Ladder {
         return { port, host, life, freezes: rung.freezes, lingers: rung.lingers };
       } catch (error) {
         life.abort(error);
-        // The first try may have reached a worker that was about to end.
-        if (!(error instanceof Silence) || tries === 2) throw error;
+        // The first try may have reached a worker that was about to end; one that lingers is left after the second.
+        if (!(error instanceof Silence) || tries === (rung.lingers ? 3 : 2)) throw error;
       }
     }
   }

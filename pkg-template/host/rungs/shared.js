@@ -18,6 +18,8 @@ export class Shared {
   lingers = true;
   loads = false;
   #script;
+  /** The name of a worker that has not greeted. */
+  #doubtful = "";
 
   /** @param {string | undefined} script */
   constructor(script) {
@@ -35,10 +37,15 @@ export class Shared {
     while (held.some((lock) => lock.name === name + LEFT)) name += " again";
     const worker = start(this.#script, name);
     worker.onerror = (event) => life.abort(failure(event, this.name, this.#script));
-    const greeting = await greeted(worker.port, life.signal);
+    let greets = false;
     whenAborted(life.signal, () => {
-      if (life.signal.reason instanceof Silence) hold(name + LEFT);
+      if (!(life.signal.reason instanceof Silence)) return;
+      // One that has not greeted may have been about to end, but not twice.
+      if (greets || this.#doubtful === name) hold(name + LEFT);
+      this.#doubtful = name;
     });
+    const greeting = await greeted(worker.port, life.signal);
+    greets = true;
     return greeting;
   }
 

@@ -12,8 +12,18 @@ const LAST_BREATH = 300;
 /** Answers that end a call, and what may come twice without harm. */
 const REPEATABLE = ["here", "alive", "value", "end", "error", "failed", "up", "down", "join"];
 
-/** What any script of the site may put on its channels. */
-const RUBBISH = [null, undefined, 7, "x", [], {}, { type: "here" }, { id: 1 }, { type: "up" }, { type: "down", epoch: 0 }];
+/** What any script of the site may put on its channels; nothing helps against one that imitates the package. */
+const RUBBISH = [
+  null,
+  undefined,
+  7,
+  "x",
+  [],
+  {},
+
+  { type: "up" },
+  { type: "down", epoch: 0 },
+];
 
 export class Browser {
   address = "https://site.example/";
@@ -40,9 +50,8 @@ export class Browser {
   }
 
   /** Any script of the site speaks on one of its channels. */
-  babble() {
-    const { names } = this.channels;
-    if (names.length > 0) this.channels.broadcast(this.world.pick(names), this.world.pick(RUBBISH));
+  babble(name) {
+    this.channels.broadcast(name, this.world.pick(RUBBISH));
   }
 
   /** How often a message arrives. */
@@ -58,7 +67,9 @@ export class Browser {
   open(version) {
     const page = this.#realm(`page ${++this.#count}`, version);
     const { world } = this;
-    page.document = /** @type {any} */ (Object.assign(new Target(), { visibilityState: "visible", baseURI: this.address }));
+    page.document = /** @type {any} */ (
+      Object.assign(new Target(), { visibilityState: "visible", baseURI: this.address })
+    );
     const globals = {
       ...page.globals(),
       Worker: this.#workers(page),
@@ -209,7 +220,8 @@ export class Browser {
       this.#shared.set(name, home);
       const { handles } = home;
       this.#load(worker, () => {
-        for (const [page, handle] of handles) page.later(this.world.delay(), () => handle.onerror?.(new Event("error")));
+        for (const [page, handle] of handles)
+          page.later(this.world.delay(), () => handle.onerror?.(new Event("error")));
       });
     }
     const { worker, owners, handles } = home;

@@ -4,8 +4,8 @@
 const FAULTS = {
   // Of the browser.
   echo: 0.05,
-  rubbish: 0.1,
-  lostScript: 0.15,
+  rubbish: 0.2,
+  lostScript: 0.3,
   failedScript: 0.15,
   slowScript: 0.2,
   deafLocks: 0.05,
@@ -36,7 +36,8 @@ export class Climate {
   struck = new Set();
   #here = {};
   #world;
-  #deaf = new WeakMap();
+  /** Those whom the browser did not answer. */
+  deafened = new Set();
 
   /** @param {import("./world.mjs").World} world */
   constructor(world) {
@@ -61,10 +62,10 @@ export class Climate {
     return strikes;
   }
 
-  /** Whether the browser never answers a realm that asks for locks. */
+  /** Whether the browser does not answer a realm that asks for locks, from now on. */
   deaf(realm) {
-    if (!this.#deaf.has(realm)) this.#deaf.set(realm, this.strikes("deafLocks"));
-    return this.#deaf.get(realm);
+    if (this.strikes("deafLocks")) this.deafened.add(realm);
+    return this.#here.deafLocks > 0 && this.deafened.has(realm);
   }
 
   hasGpu(realm) {

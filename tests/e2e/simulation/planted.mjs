@@ -74,6 +74,23 @@ export const PLANTED = {
     find: "if (waits === LOADING || !loading()) life.abort(new Silence());",
     replace: "",
   },
+  "a worker that never greets keeps its place": {
+    file: "shared.js",
+    find: "if (greets || this.#doubtful === name) hold(name + LEFT);",
+    replace: "if (greets) hold(name + LEFT);",
+  },
+  "a store that hangs keeps the page waiting": {
+    file: "index.js",
+    find: "await Promise.race([Promise.all(notes), new Promise((resolve) => setTimeout(resolve, NOTING))]);",
+    replace: "await Promise.all(notes);",
+  },
+  "a page waits for its lock for ever": {
+    file: "connection.js",
+    find: "if (tab) await within(hold(tab, signal), life);",
+    replace: "if (tab) await hold(tab, signal);",
+  },
+  "a page falls over rubbish": { file: "leader.js", find: "data?.type !==", replace: "data.type !==" },
+  "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "" },
   "a candidate that resigns keeps its lock": {
     file: "candidate.js",
     find: 'this.#candidacy?.abort(new Departure("the leader has left"));',
@@ -111,7 +128,11 @@ export const PLANTED = {
     find: 'globalThis.document?.addEventListener("visibilitychange", () => then(visible()), { signal });',
     replace: 'globalThis.document?.addEventListener("visibilitychange", () => then(visible()));',
   },
-  "a worker does not say that it failed": { file: "worker.js", find: "for (const port of ports) notify(port, error);", replace: "" },
+  "a worker does not say that it failed": {
+    file: "worker.js",
+    find: "for (const port of ports) notify(port, error);",
+    replace: "",
+  },
   "a worker keeps ports that never spoke": {
     file: "worker.js",
     find: 'notify(port, crashed("the page was silent"));\n    line.close();',

@@ -85,7 +85,11 @@ export class Channel {
     this.name = name;
     realm.channels.add(this);
     const { world, browser } = realm;
-    world.send(realm.up, () => !this.closed && browser.channels.add(this));
+    world.send(realm.up, () => {
+      if (this.closed) return;
+      browser.channels.add(this);
+      if (browser.climate.strikes("rubbish")) browser.babble(name);
+    });
   }
 
   postMessage(message) {

@@ -116,9 +116,18 @@ export class Realm {
     const targets = [this.self, this.document].filter(Boolean);
     return [
       ...count("the lock", locks.of(this)),
-      ...count("port", [...this.ports].map((port) => port.last)),
-      ...count("channel", [...this.channels].map((channel) => channel.name)),
-      ...count("worker", [...this.workers].map((worker) => worker.name)),
+      ...count(
+        "port",
+        [...this.ports].map((port) => port.last),
+      ),
+      ...count(
+        "channel",
+        [...this.channels].map((channel) => channel.name),
+      ),
+      ...count(
+        "worker",
+        [...this.workers].map((worker) => worker.name),
+      ),
       ...count("a timer of", this.timers.values()),
       ...targets.flatMap((target) => count("a listener to", target.listeners)),
     ];
@@ -128,21 +137,23 @@ export class Realm {
   globals() {
     const { self, world, browser } = this;
     const random = () => world.random();
-    const timer = (repeats) => (run, delay = 0) => {
-      const id = ++this.#timer;
-      const wait = () => {
-        const hidden = this.document?.visibilityState === "hidden";
-        this.later(hidden ? Math.max(delay, THROTTLED) : delay, () => {
-          if (!this.timers.has(id)) return;
-          if (repeats) wait();
-          else this.timers.delete(id);
-          run();
-        });
+    const timer =
+      (repeats) =>
+      (run, delay = 0) => {
+        const id = ++this.#timer;
+        const wait = () => {
+          const hidden = this.document?.visibilityState === "hidden";
+          this.later(hidden ? Math.max(delay, THROTTLED) : delay, () => {
+            if (!this.timers.has(id)) return;
+            if (repeats) wait();
+            else this.timers.delete(id);
+            run();
+          });
+        };
+        this.timers.set(id, `${delay} ms`);
+        wait();
+        return id;
       };
-      this.timers.set(id, `${delay} ms`);
-      wait();
-      return id;
-    };
     const clear = (id) => void this.timers.delete(id);
     const realm = this;
     class RuntimeError extends Error {}
@@ -174,7 +185,12 @@ export class Realm {
           [this.port1, this.port2] = channelPair(realm);
         }
       },
-      WebAssembly: { RuntimeError, Memory: class { buffer = new ArrayBuffer(8); } },
+      WebAssembly: {
+        RuntimeError,
+        Memory: class {
+          buffer = new ArrayBuffer(8);
+        },
+      },
       Atomics: {
         wait() {
           realm.spins = true;

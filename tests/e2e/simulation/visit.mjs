@@ -18,8 +18,6 @@ const MINUTE = 60_000;
 const PATIENCE = 15 * MINUTE;
 /** Within which calls end that begin when all is well. */
 const SOON = 3 * MINUTE;
-/** Within which a call that has been given up ends, whatever its reader has yet to read. */
-const GIVEN_UP = MINUTE;
 /** Within which answers go on when all hosts have died, where locks tell it and where only silence does. */
 const HAND_OVER = [5000, 30_000];
 /** For which two leaders may run: until one has heard of the other. */
@@ -80,7 +78,8 @@ class Visit {
     this.#open();
     for (let steps = 10 + world.below(60); steps > 0 && !world.broken; steps--) {
       await world.pass(world.pick([0, 0, 100, 1000, 1000, 10_000, 40_000]) * world.random());
-      if (this.climate.strikes("rubbish")) this.browser.babble();
+      const { names } = this.browser.channels;
+      if (names.length > 0 && this.climate.strikes("rubbish")) this.browser.babble(world.pick(names));
       const tab = this.tabs.length > 0 ? world.pick(this.tabs) : null;
       if (!tab || (this.tabs.length < MOST_TABS && world.chance(this.crowded ? 0.4 : 0.15))) this.#open();
       else this.#act(tab);
@@ -109,7 +108,11 @@ class Visit {
     await world.pass(PATIENCE, () => open().length === 0);
     for (const { what, page, began } of open()) {
       for (const thing of page.holdings()) world.note(page.name, "has", thing);
-      world.note("locks:", JSON.stringify(this.browser.locks.snapshot()), [...this.browser.realms].map((realm) => `${realm.name}${realm.runs ? "" : " (does not run)"}`).join());
+      world.note(
+        "locks:",
+        JSON.stringify(this.browser.locks.snapshot()),
+        [...this.browser.realms].map((realm) => `${realm.name}${realm.runs ? "" : " (does not run)"}`).join(),
+      );
       return world.blame(`${what} of ${page.name}, asked at ${began / 1000} s, has not ended`);
     }
     // What is stuck and has not been asked is found out, and deaths are forgotten.
@@ -131,7 +134,7 @@ class Visit {
 
   /** All leave: nothing is left. */
   async #parting() {
-    const { world, browser } = this;
+    const { world, browser, climate } = this;
     for (const tab of this.tabs) {
       if (world.chance(0.5)) continue;
       for (const engine of tab.engines) this.#ask(tab, engine, world.pick([stream, whole]));
@@ -144,16 +147,18 @@ class Visit {
     }
     const left = (realm) => realm.holdings().filter((what) => !what.endsWith(" left"));
     for (const tab of this.tabs) {
-      if (tab.engines.length > 0) continue;
+      if (tab.engines.length > 0 || climate.deafened.has(tab.page)) continue;
       for (const what of left(tab.page)) world.blame(`${tab.page.name} has closed its engines and still has ${what}`);
     }
     for (const { what, outcome, controller } of this.calls) {
-      if (outcome && controller.signal.listeners.length > 0) world.blame(`${what} has ended and still listens to its signal`);
+      if (outcome && controller.signal.listeners.length > 0)
+        world.blame(`${what} has ended and still listens to its signal`);
     }
     for (const worker of browser.realms) {
       // Those that are stuck were left to themselves.
       if (!worker.runs || worker.stuck || !worker.loaded) continue;
-      for (const port of worker.ports) if (port.peer.closed) world.blame(`${worker.name} keeps a port that its page has closed ${port.last}`);
+      for (const port of worker.ports)
+        if (port.peer.closed) world.blame(`${worker.name} keeps a port that its page has closed ${port.last}`);
       for (const { name } of worker.channels) {
         if (/lobby/.test(name) || browser.channels.count(name) > 1) continue;
         world.blame(`${worker.name} keeps the channel ${name} that its page has closed`);
@@ -196,7 +201,9 @@ class Visit {
         if (workers.length > 0 && climate.strikes("kill")) this.#harm(world.pick(workers));
       },
       abort: () => {
-        const open = this.calls.filter((call) => call.page === page && call.outcome === null && !call.what.startsWith("metrics"));
+        const open = this.calls.filter(
+          (call) => call.page === page && call.outcome === null && !call.what.startsWith("metrics"),
+        );
         if (open.length > 0) this.#abort(world.pick(open));
       },
       "close the engine": () => engine && world.chance(0.3) && tab.closeEngine(engine),
@@ -236,11 +243,11 @@ class Visit {
 
   /** Leaves a page, which then holds up nobody. */
   #leave(tab) {
-    const { world, browser } = this;
+    const { world, browser, climate } = this;
     const { page } = tab;
     tab.leave();
     world.after(FAREWELL, () => {
-      if (!tab.isLeft || !page.alive) return;
+      if (!tab.isLeft || !page.alive || climate.deafened.has(page)) return;
       for (const name of browser.locks.of(page)) {
         if (!name.endsWith(" left")) world.blame(`${page.name} was left and still has the lock ${name}`);
       }
@@ -313,7 +320,8 @@ class Visit {
     this.world.note(call.page.name, "aborts", call.what);
     call.aborted = true;
     call.page.task(() => {
-      call.over = this.world.now + (call.slow ? GIVEN_UP : 0);
+      // A reader that is slow has chunks to read before.
+      if (!call.slow) call.over = this.world.now;
       call.controller.abort();
     });
   }
@@ -360,7 +368,8 @@ class Visit {
     }
     if (report.type === "hello") return strikes("slow") ? { pause: 20_000 * world.random() } : {};
     const fate = strikes("trap", "reject", "close", "freeze", "stick", "device_lost");
-    if (report.type === "load") return strikes("refusal") ? { fate: "no_gpu" } : stuck({ fate, info: { stored: true } });
+    if (report.type === "load")
+      return strikes("refusal") ? { fate: "no_gpu" } : stuck({ fate, info: { stored: true } });
     const busy = strikes("slow") ? 40_000 * world.random() : 0;
     if (!["chat", "embed"].includes(report.type)) return { busy };
     const call = this.calls[report.request.user];
