@@ -5,6 +5,7 @@ import { visible } from "../page.js";
 import { VERSION } from "../../version.js";
 import { Candidate } from "./candidate.js";
 import { leave } from "./greeting.js";
+import { watch } from "./watch.js";
 
 /** @import { Lobby } from "../messages.js" */
 
@@ -72,6 +73,8 @@ export class Leader {
     let waiting = null;
     /** The epoch of the leader that has answered. */
     let joined = 0;
+    /** Called when the leader's page has answered. */
+    let answered = () => {};
     whenAborted(life.signal, () => {
       lobby.close();
       waiting?.close();
@@ -85,6 +88,8 @@ export class Leader {
           waiting = null;
           joined = data.epoch;
           whenAborted(life.signal, () => leave(port));
+          const ask = /** @satisfies {Lobby} */ ({ type: "ask", epoch: joined });
+          answered = watch(port, () => lobby.postMessage(ask), life);
           resolve({ ...data, port });
         };
         waiting = port;
@@ -97,6 +102,8 @@ export class Leader {
           candidate.epoch = Math.max(candidate.epoch, epoch);
           if (waiting) join();
           else if (epoch > joined) life.abort(crashed("another has taken its place"));
+        } else if (type === "leads" && epoch === joined) {
+          answered();
         } else if (type === "down" && epoch === joined) {
           life.abort(new Departure("the leader has left"));
         }

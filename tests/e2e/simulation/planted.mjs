@@ -91,6 +91,11 @@ export const PLANTED = {
   },
   "a page falls over rubbish": { file: "leader.js", find: "data?.type !==", replace: "data.type !==" },
   "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "" },
+  "a page does not ask for the leader's": {
+    file: "leader.js",
+    find: "answered = watch(port, () => lobby.postMessage(ask), life);",
+    replace: "",
+  },
   "a candidate that resigns keeps its lock": {
     file: "candidate.js",
     find: 'this.#candidacy?.abort(new Departure("the leader has left"));',

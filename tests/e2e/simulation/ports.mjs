@@ -1,4 +1,5 @@
 // MessagePorts and BroadcastChannels of the simulated browser.
+import { Target } from "./events.mjs";
 import { Line } from "./world.mjs";
 
 /** @typedef {import("./realm.mjs").Realm} Realm */
@@ -70,7 +71,7 @@ export function channelPair(realm) {
 }
 
 /** A BroadcastChannel. */
-export class Channel {
+export class Channel extends Target {
   /** @type {((event: any) => void) | null} */
   onmessage = null;
   closed = false;
@@ -81,6 +82,7 @@ export class Channel {
    * @param {string} name
    */
   constructor(realm, name) {
+    super();
     this.realm = realm;
     this.name = name;
     realm.channels.add(this);
@@ -109,8 +111,14 @@ export class Channel {
   receive(data) {
     this.realm.world.send(this.#line, () => {
       if (this.closed) return;
-      this.realm.task(() => !this.closed && this.onmessage?.(Object.assign(new Event("message"), { data })));
+      this.realm.task(() => this.#dispatch(Object.assign(new Event("message"), { data })));
     });
+  }
+
+  #dispatch(event) {
+    if (this.closed) return;
+    this.onmessage?.(event);
+    this.dispatchEvent(event);
   }
 }
 

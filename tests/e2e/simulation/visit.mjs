@@ -125,11 +125,24 @@ class Visit {
     askAll(stream, whole);
     await world.pass(SOON, () => open().length === 0);
     for (const { what, page } of open()) world.blame(`${what} of ${page.name} has no answer when all is well`);
+    // Whom the browser did not answer does not learn of it.
+    if (climate.deafened.size > 0) return;
     askAll(stream, embed);
     await world.pass(world.random() * 100);
     for (const realm of [...browser.realms]) if (!realm.document) browser.kill(realm);
     await world.pass(HAND_OVER[Number(!climate.locks)], () => open().length === 0);
     for (const { what, page } of open()) world.blame(`${what} of ${page.name} does not go on when its host has died`);
+    await world.pass(MINUTE);
+    const frozen = this.tabs.length > 1 ? world.pick(this.tabs) : null;
+    frozen?.freeze();
+    askAll(stream);
+    await world.pass(HAND_OVER[0], () => open().every(({ page }) => page.frozen));
+    for (const { what, page } of open()) {
+      if (!page.frozen) world.blame(`${what} of ${page.name} does not go on when ${frozen?.page.name} is frozen`);
+    }
+    frozen?.come();
+    await world.pass(SOON, () => open().length === 0);
+    for (const { what, page } of open()) world.blame(`${what} of ${page.name} does not go on when it is seen again`);
   }
 
   /** All leave: nothing is left. */
