@@ -100,7 +100,7 @@ export class Browser {
     return { locks: lockManager(realm), storage: { persist: async () => true }, ...(gpu && { gpu }) };
   }
 
-  fetch(realm, address, init) {
+  fetch(realm, init) {
     return new Promise((resolve) => {
       this.world.send(realm.up, () => {
         if (!realm.alive) return;

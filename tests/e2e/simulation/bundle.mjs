@@ -8,7 +8,7 @@ const PACKAGE = new URL("../../../pkg-template/", import.meta.url);
 const HOST = fileURLToPath(new URL("../fake-host.js", import.meta.url));
 
 /** Where the site has the package. */
-export const SITE = "https://site.example/tabloom/index.js";
+const SITE = "https://site.example/tabloom/index.js";
 
 /**
  * A change to a source file: what to find in it, once, and what to have in its place.

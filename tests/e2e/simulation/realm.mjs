@@ -173,7 +173,7 @@ export class Realm {
       addEventListener: self.addEventListener.bind(self),
       console: { error() {}, warn() {}, log: (...words) => world.note(this.name, ...words) },
       AbortController: Controller,
-      fetch: (address, init) => browser.fetch(this, address, init),
+      fetch: (_address, init) => browser.fetch(this, init),
       caches: browser.caches(this),
       BroadcastChannel: class extends Channel {
         constructor(name) {
@@ -182,7 +182,8 @@ export class Realm {
       },
       MessageChannel: class {
         constructor() {
-          [this.port1, this.port2] = channelPair(realm);
+          const [port1, port2] = channelPair(realm);
+          Object.assign(this, { port1, port2 });
         }
       },
       WebAssembly: {

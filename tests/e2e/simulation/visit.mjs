@@ -291,7 +291,7 @@ class Visit {
   /**
    * @param {Tab} tab
    * @param {any} engine
-   * @param {(engine: any, call: any, signal: AbortSignal, world: World, page: any) => Promise<void>} ask
+   * @param {(engine: any, call: any, signal: any, world: World, page: any) => Promise<void>} ask
    */
   #ask(tab, engine, ask, { last = false } = {}) {
     const { page } = tab;
