@@ -1,7 +1,7 @@
 import { whenAborted, unlessAborted } from "../abort.js";
 import { TabloomError, crashed } from "../error.js";
 import { keepPinging } from "./heartbeat.js";
-import { within } from "./patience.js";
+import { within } from "./rungs/greeting.js";
 import { hold, whenFree } from "../locks.js";
 import { visible, whenVisibilityChanges } from "./page.js";
 import { PROTOCOL, VERSION } from "../version.js";

@@ -1,6 +1,6 @@
 import { childOf } from "../abort.js";
 import { Silence, TabloomError, noHost } from "../error.js";
-import { within } from "./patience.js";
+import { within } from "./rungs/greeting.js";
 import { Leader } from "./rungs/leader.js";
 import { Private } from "./rungs/private.js";
 import { Shared } from "./rungs/shared.js";

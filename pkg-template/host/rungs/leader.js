@@ -1,11 +1,11 @@
 import { whenAborted } from "../../abort.js";
 import { Departure, Silence, crashed, noHost } from "../../error.js";
 import { available } from "../../locks.js";
+import { watch } from "../heartbeat.js";
 import { visible } from "../page.js";
 import { VERSION } from "../../version.js";
 import { Candidate } from "./candidate.js";
 import { leave } from "./greeting.js";
-import { watch } from "./watch.js";
 
 /** @import { Lobby } from "../messages.js" */
 

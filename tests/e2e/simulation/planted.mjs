@@ -70,7 +70,7 @@ export const PLANTED = {
     replace: "stuck = 0;",
   },
   "a greeting is awaited for ever": {
-    file: "patience.js",
+    file: "greeting.js",
     find: "if (waits === LOADING || !loading()) life.abort(new Silence());",
     replace: "",
   },
