@@ -55,8 +55,7 @@ async function connect(port, epoch) {
   let receive = (event) => {
     if (early.push(event) > 1) return;
     clearTimeout(silence);
-    if (left) line.close();
-    else introduce(line);
+    if (!left) introduce(line);
   };
   let left = false;
   port.onmessage = (event) => {
@@ -65,6 +64,8 @@ async function connect(port, epoch) {
     left ||= type === "bye";
     if (type === "ping" && Number.isInteger(id) && !left) port.postMessage({ type: "alive", id });
     receive(event);
+    // The host does not listen to pages that leave before they were introduced.
+    if (left) line.close();
   };
   const line = {
     postMessage: (/** @type {Answer & {id: number}} */ message) => port.postMessage(message),
