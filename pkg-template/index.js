@@ -36,6 +36,9 @@ export * from "./types.js";
 /** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionParams, ChatMessage } from "./types.js" */
 /** @import { EmbeddingParams, EmbeddingResponse, RequestOptions, TokenizeOptions } from "./types.js" */
 
+/** Milliseconds for the note that a model was loaded. */
+const NOTING = 2000;
+
 /** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
   /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
@@ -123,8 +126,10 @@ export class Engine {
       if (session.info?.stored) {
         persist();
         const kind = settings.store ?? "cache";
-        await noteUse(kind, model.url, pin);
-        if (drafter) await noteUse(kind, drafter.url, drafter.pin);
+        const notes = [noteUse(kind, model.url, pin)];
+        if (drafter) notes.push(noteUse(kind, drafter.url, drafter.pin));
+        // No page waits for a store that hangs.
+        await Promise.race([Promise.all(notes), new Promise((resolve) => setTimeout(resolve, NOTING))]);
       }
     } finally {
       over.abort();

@@ -20,10 +20,10 @@ const lock = available().then(async (allowed) => {
   return name;
 });
 
-/** Milliseconds for the first message through a leader's channel; its page may be gone. */
-const SILENCE = 600_000;
+/** Milliseconds for which a page may be silent once it has been greeted. */
+const PATIENCE = 60_000;
 
-/** @type {Set<HostPort>} those whose pages have said something; others are the browser's to collect */
+/** @type {Set<HostPort>} */
 const ports = new Set();
 /** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when the first message comes */
 let host = null;
@@ -54,16 +54,19 @@ async function start() {
  * @param {number} [epoch]
  */
 async function connect(port, epoch) {
-  // The browser collects a MessagePort with its page, but no channel that listens.
-  const timer = port instanceof BroadcastChannel ? setTimeout(() => port.close(), SILENCE) : undefined;
+  ports.add(port);
+  const silence = setTimeout(() => {
+    // The page is gone, or frozen: then it finds a host anew.
+    notify(port, crashed("the page was silent"));
+    line.close();
+  }, PATIENCE);
   /** @type {MessageEvent[]} those that came before the host listens */
   const early = [];
   /** @type {(event: MessageEvent) => void} */
   let receive = (event) => {
     if (early.push(event) > 1) return;
-    clearTimeout(timer);
-    ports.add(port);
-    introduce(line);
+    clearTimeout(silence);
+    if (!left) introduce(line);
   };
   let left = false;
   port.onmessage = (event) => {
@@ -72,6 +75,8 @@ async function connect(port, epoch) {
     left ||= type === "bye";
     if (type === "ping" && Number.isInteger(id) && !left) port.postMessage({ type: "alive", id });
     receive(event);
+    // The host does not listen to pages that leave before they were introduced.
+    if (left) line.close();
   };
   const line = {
     postMessage: (/** @type {Answer & {id: number}} */ message) => port.postMessage(message),
@@ -107,6 +112,9 @@ async function introduce(port) {
   }
 }
 
+/** @param {string} channel */
+const known = (channel) => [...ports].some((port) => /** @type {BroadcastChannel} */ (port).name === channel);
+
 /** @param {Extract<Order, {type: "lead"}>} office */
 async function lead({ lobby, epoch }) {
   const channel = new BroadcastChannel(lobby);
@@ -115,7 +123,7 @@ async function lead({ lobby, epoch }) {
     if (!Number.isSafeInteger(data?.epoch)) return;
     // A later leader was elected while this one was frozen.
     if (data.epoch > epoch) close();
-    else if (data.type === "join" && typeof data.channel === "string") {
+    else if (data.type === "join" && typeof data.channel === "string" && !known(data.channel)) {
       connect(new BroadcastChannel(data.channel), epoch);
     }
   };
@@ -128,9 +136,17 @@ async function lead({ lobby, epoch }) {
  *
  * @param {Failed["error"]} error
  */
-function fail({ code, message }) {
-  for (const port of ports) port.postMessage({ type: "failed", error: { code, message } });
+function fail(error) {
+  for (const port of ports) notify(port, error);
   close();
+}
+
+/**
+ * @param {HostPort} port
+ * @param {Failed["error"]} error
+ */
+function notify(port, { code, message }) {
+  port.postMessage({ type: "failed", error: { code, message } });
 }
 
 addEventListener("error", (event) => {

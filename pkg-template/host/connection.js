@@ -1,6 +1,7 @@
 import { whenAborted, unlessAborted } from "../abort.js";
 import { Gone, TabloomError } from "../error.js";
 import { keepPinging } from "./heartbeat.js";
+import { within } from "./rungs/greeting.js";
 import { hold, whenFree } from "../locks.js";
 import { visible, whenVisibilityChanges } from "./page.js";
 import { PROTOCOL, VERSION } from "../version.js";
@@ -51,7 +52,7 @@ export class Connection {
     if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});
     // By this lock the host notices that the page is gone.
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;
-    if (tab) await hold(tab, signal);
+    if (tab) await within(hold(tab, signal), life);
     const introduction = { version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
     const hello = connection.request({ type: "hello", ...introduction });
     // Not later: it may change before the answer comes.
@@ -69,6 +70,8 @@ export class Connection {
     this.#port = port;
     this.#signal = life.signal;
     port.onmessage = ({ data }) => {
+      // On the leader's rung any script of the site can write to the port.
+      if (!data) return;
       if (data.type === "failed") {
         this.#failure = new TabloomError(data.error);
         if (!lingers) return life.abort(this.#failure);
@@ -79,13 +82,7 @@ export class Connection {
       if (LAST.includes(data.type)) this.#calls.delete(data.id);
       call?.(data);
     };
-    whenAborted(life.signal, () => {
-      this.#calls.clear();
-      // A host that was moved greets again.
-      if (lingers && life.signal.reason instanceof Gone) return;
-      port.postMessage({ type: "bye" });
-      port.close();
-    });
+    whenAborted(life.signal, () => this.#calls.clear());
   }
 
   /** @param {Call} message */

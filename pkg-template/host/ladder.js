@@ -1,5 +1,6 @@
 import { childOf } from "../abort.js";
 import { Silence, TabloomError, noHost } from "../error.js";
+import { within } from "./rungs/greeting.js";
 import { Leader } from "./rungs/leader.js";
 import { Private } from "./rungs/private.js";
 import { Shared } from "./rungs/shared.js";
@@ -24,6 +25,7 @@ import { workerScript } from "./worker-script.js";
  * @property {HostKind} name
  * @property {boolean} freezes whether the browser may freeze a host
  * @property {boolean} lingers whether a new connection may still reach a host that has failed
+ * @property {boolean} loads whether the script of a worker of its own is being loaded
  * @property {(life: AbortController) => Promise<import("./rungs/greeting.js").Greeted>} open
  *   finds or starts a host; rejects where this rung does not work
  * @property {() => void} close leaves this rung until it is opened again
@@ -109,16 +111,15 @@ export class Ladder {
       signal.throwIfAborted();
       const life = childOf(signal);
       try {
-        const { port, host, gpu } = await rung.open(life);
+        const { port, host, gpu } = await within(rung.open(life), life, () => rung.loads);
         if (!gpu && rung.name === "shared" && this.#rungs.length > 1 && this.#needsGpu) {
-          port.close();
           throw noHost(rung.name, "the browser has no WebGPU in a SharedWorker");
         }
         return { port, host, life, freezes: rung.freezes, lingers: rung.lingers };
       } catch (error) {
         life.abort(error);
-        // The first try may have reached a worker that was about to end.
-        if (!(error instanceof Silence) || tries === 2) throw error;
+        // The first try may have reached a worker that was about to end; one that lingers is left after the second.
+        if (!(error instanceof Silence) || tries === (rung.lingers ? 3 : 2)) throw error;
       }
     }
   }

@@ -137,8 +137,10 @@ export type Order = { type: "connect" } | { type: "lead"; lobby: string; epoch: 
 /** What the leader's worker answers. */
 export type Leading = Pick<Greeting, "host">;
 
-/** In the leader's lobby: a page wants to join, a worker is up, a leader leaves. */
+/** In the leader's lobby: a page wants to join, a worker is up, a leader leaves; a page asks the leader's, which answers. */
 export type Lobby =
   | { type: "join"; channel: string; epoch: number }
   | { type: "up"; epoch: number }
+  | { type: "ask"; epoch: number }
+  | { type: "leads"; epoch: number }
   | { type: "down"; epoch: number };

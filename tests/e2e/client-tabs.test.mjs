@@ -17,6 +17,7 @@ import {
   reported,
   see,
   server,
+  stop,
   until,
   upTo,
 } from "./client.mjs";
@@ -184,6 +185,51 @@ describe("a SharedWorker that was frozen while its page was hidden", () => {
     assert.equal(await ask(page), "no failure");
     assert.equal(await page.evaluate(() => globalThis.pings), 10);
   });
+});
+
+test("a leader that is frozen loses the office to a page that is shown, without a heartbeat", async () => {
+  await context.addInitScript(() => {
+    globalThis.setInterval = /** @type {any} */ (() => 0);
+  });
+  const pages = [await open({ host: "leader" }), await open({ host: "leader" })];
+  await see(pages[1], false);
+  fates.chat = [{ fate: "freeze", at: 5, count: 10 }, { count: 10 }];
+  await begin(pages[1]);
+  await until("chat", 1);
+  const resume = await stop(pages[0]);
+  await see(pages[1], true);
+  assert.deepEqual(numbers(await end(pages[1])), upTo(10));
+  assert.equal(reported("boot").length, 2);
+  resume();
+});
+
+test("a leader whose worker is busy keeps the office while its page answers", async () => {
+  const pages = [await open({ host: "leader" }), await open({ host: "leader" })];
+  await see(pages[1], false);
+  await pages[0].evaluate(() => {
+    const lobby = new BroadcastChannel("asked");
+    const { postMessage } = BroadcastChannel.prototype;
+    BroadcastChannel.prototype.postMessage = function (message) {
+      if (message.type === "leads") postMessage.call(lobby, null);
+      return postMessage.call(this, message);
+    };
+  });
+  await pages[1].evaluate(() => {
+    globalThis.answers = 0;
+    new BroadcastChannel("asked").onmessage = () => (globalThis.answers += 1);
+  });
+  // As long as it lasts it does not answer pings either.
+  await pages[0].workers()[0].evaluate(() => {
+    setTimeout(() => {
+      const end = performance.now() + 4000;
+      while (performance.now() < end);
+    });
+  });
+  await see(pages[1], true);
+  await pages[1].waitForFunction(() => globalThis.answers >= 2);
+  fates.chat = [{ count: 10 }];
+  assert.deepEqual(numbers(await read(pages[1])), upTo(10));
+  assert.equal(reported("boot").length, 1);
 });
 
 describe("a host that is stuck", () => {

@@ -14,6 +14,8 @@ export let server;
 export let context;
 /** What hosts report, in order. */
 let reports;
+/** A request that is answered when the test says so. */
+let held;
 /** What is to happen to the next calls of a type. */
 export let fates;
 
@@ -35,6 +37,7 @@ before(async () => {
           const headers = { "content-type": "text/javascript", "cache-control": "no-store" };
           setTimeout(() => response.writeHead(200, headers).end(`import "./tabloom/worker.js";`), 800);
         },
+        "held.txt": (response) => void (held = response),
         "elsewhere.html": "<!doctype html><title>Elsewhere</title>",
         "frame.html": `<!doctype html><iframe sandbox="allow-scripts" src="bare.html"></iframe>`,
         fate,
@@ -141,6 +144,24 @@ export const movable = () =>
       if (!late) greet();
     };
   });
+
+/**
+ * Stops a page, as if it were frozen.
+ *
+ * @returns {Promise<() => void>} lets it go on
+ */
+export async function stop(page) {
+  held = null;
+  await page.evaluate(() =>
+    setTimeout(() => {
+      const request = new XMLHttpRequest();
+      request.open("GET", "held.txt", false);
+      request.send();
+    }),
+  );
+  while (!held) await new Promise((resolve) => setTimeout(resolve, 20));
+  return () => held.end();
+}
 
 /** A page with the package, and an engine in it unless `options` is null. */
 export async function open(options = {}, file = "bare.html") {

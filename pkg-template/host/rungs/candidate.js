@@ -102,6 +102,9 @@ export class Candidate {
       const worker = startWorker(this.#script);
       this.loads = true;
       const lobby = new BroadcastChannel(this.#lobby);
+      lobby.onmessage = ({ data }) => {
+        if (data?.type === "ask") lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "leads", epoch }));
+      };
       whenAborted(signal, () => {
         // With this notice the loss of the host does not count as a death.
         if (signal.reason instanceof Departure) lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "down", epoch }));

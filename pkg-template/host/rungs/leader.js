@@ -1,10 +1,11 @@
 import { whenAborted } from "../../abort.js";
 import { Departure, Silence, crashed, noHost } from "../../error.js";
 import { available } from "../../locks.js";
+import { watch } from "../heartbeat.js";
 import { visible } from "../page.js";
 import { VERSION } from "../../version.js";
 import { Candidate } from "./candidate.js";
-import { within } from "./greeting.js";
+import { leave } from "./greeting.js";
 
 /** @import { Lobby } from "../messages.js" */
 
@@ -36,6 +37,10 @@ export class Leader {
     });
   }
 
+  get loads() {
+    return this.#candidate.loads;
+  }
+
   /** @param {AbortController} life */
   async open(life) {
     if (!(await available())) throw noHost(this.name, "the browser denies Web Locks here");
@@ -47,7 +52,7 @@ export class Leader {
       // A leader that does not answer is frozen; a visible tab takes its place.
       if (life.signal.reason instanceof Silence && visible()) this.#candidate.seize();
     });
-    return within(this.#join(life), life, () => this.#candidate.loads);
+    return this.#join(life);
   }
 
   close() {
@@ -68,6 +73,8 @@ export class Leader {
     let waiting = null;
     /** The epoch of the leader that has answered. */
     let joined = 0;
+    /** Called when the leader's page has answered. */
+    let answered = () => {};
     whenAborted(life.signal, () => {
       lobby.close();
       waiting?.close();
@@ -77,9 +84,12 @@ export class Leader {
         waiting?.close();
         const port = new BroadcastChannel(`tabloom ${crypto.randomUUID()}`);
         port.onmessage = ({ data }) => {
-          if (data.type !== "here") return;
+          if (data?.type !== "here") return;
           waiting = null;
           joined = data.epoch;
+          whenAborted(life.signal, () => leave(port));
+          const ask = /** @satisfies {Lobby} */ ({ type: "ask", epoch: joined });
+          answered = watch(port, () => lobby.postMessage(ask), life);
           resolve({ ...data, port });
         };
         waiting = port;
@@ -92,6 +102,8 @@ export class Leader {
           candidate.epoch = Math.max(candidate.epoch, epoch);
           if (waiting) join();
           else if (epoch > joined) life.abort(crashed("another has taken its place"));
+        } else if (type === "leads" && epoch === joined) {
+          answered();
         } else if (type === "down" && epoch === joined) {
           life.abort(new Departure("the leader has left"));
         }
