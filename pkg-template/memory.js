@@ -39,18 +39,23 @@ let loads = 0;
 /** Whether the tab's page died while it loaded a model, and no load has ended since. */
 export let interrupted = change("getItem") === "";
 
-// A page that is left does not die.
-globalThis.addEventListener?.("pagehide", () => change("removeItem"));
-
 /** Marks the tab until the function that it gives is called. */
 export function mark() {
   loads += 1;
   change("setItem");
+  // A page that is left does not die.
+  addEventListener("pagehide", unmark);
   return () => {
     interrupted = false;
     loads -= 1;
-    if (loads === 0) change("removeItem");
+    if (loads > 0) return;
+    unmark();
+    removeEventListener("pagehide", unmark);
   };
+}
+
+function unmark() {
+  change("removeItem");
 }
 
 /** @param {"getItem" | "setItem" | "removeItem"} how */
