@@ -122,11 +122,11 @@ class Visit {
         for (const engine of tab.engines) for (const ask of calls) this.#ask(tab, engine, ask, { last: true });
       }
     };
+    // Whom the browser did not answer about locks may hold some that others wait for.
+    if (climate.deafened.size > 0) return;
     askAll(stream, whole);
     await world.pass(SOON, () => open().length === 0);
     for (const { what, page } of open()) world.blame(`${what} of ${page.name} has no answer when all is well`);
-    // Whom the browser did not answer does not learn of it.
-    if (climate.deafened.size > 0) return;
     askAll(stream, embed);
     await world.pass(world.random() * 100);
     for (const realm of [...browser.realms]) if (!realm.document) browser.kill(realm);
