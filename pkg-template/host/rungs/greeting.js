@@ -4,6 +4,9 @@ import { Gone, Silence } from "../../error.js";
 /** Milliseconds for an answer. While a worker's script is being loaded it has {@link LOADING} times as long. */
 const [PATIENCE, LOADING] = [10_000, 6];
 
+/** Milliseconds within which a worker that is gone greets again, if the browser has moved it. */
+const RETURN = 10_000;
+
 /** @import { Greeting, PagePort } from "../messages.js" */
 
 /** @typedef {Greeting & {port: PagePort}} Greeted */
@@ -39,7 +42,8 @@ export async function within(answer, life, loading = () => false) {
  */
 export function greeted(port, signal, moves = false) {
   whenAborted(signal, () => {
-    if (!moves || !(signal.reason instanceof Gone)) leave(port);
+    if (moves && signal.reason instanceof Gone) setTimeout(() => leave(port), RETURN);
+    else leave(port);
   });
   return new Promise((resolve) => {
     port.onmessage = ({ data }) => data.type === "here" && resolve({ ...data, port });

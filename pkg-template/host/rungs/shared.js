@@ -48,7 +48,7 @@ export class Shared {
     greets = true;
     // WebKit ends a SharedWorker with the tab that made it, and runs it again elsewhere with the same ports.
     worker.port.addEventListener("message", ({ data }) => {
-      if (data.type !== "here") return;
+      if (data.type !== "here" || data.host === greeting.host) return;
       life.abort(new Departure("the browser has moved the worker"));
       if (life.signal.reason instanceof Gone) life.signal.reason.moved = true;
       leave(worker.port);

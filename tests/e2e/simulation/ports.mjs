@@ -5,7 +5,7 @@ import { Line } from "./world.mjs";
 /** @typedef {import("./realm.mjs").Realm} Realm */
 
 /** One end of a pair, in a realm that it may be sent on to. */
-export class Port {
+export class Port extends Target {
   /** @type {Port} */
   peer;
   closed = false;
@@ -18,6 +18,7 @@ export class Port {
 
   /** @param {Realm} realm */
   constructor(realm) {
+    super();
     this.realm = realm;
     realm.ports.add(this);
   }
@@ -58,7 +59,9 @@ export class Port {
   }
 
   #dispatch(event) {
-    if (!this.closed) this.#listener?.(event);
+    if (this.closed) return;
+    this.#listener?.(event);
+    this.dispatchEvent(event);
   }
 }
 
