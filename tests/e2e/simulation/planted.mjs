@@ -74,11 +74,6 @@ export const PLANTED = {
     find: "if (waits === LOADING || !loading()) life.abort(new Silence());",
     replace: "",
   },
-  "a worker that never greets keeps its place": {
-    file: "shared.js",
-    find: "if (greets || this.#doubtful === name) hold(name + LEFT);",
-    replace: "if (greets) hold(name + LEFT);",
-  },
   "a store that hangs keeps the page waiting": {
     file: "index.js",
     find: "await Promise.race([Promise.all(notes), new Promise((resolve) => setTimeout(resolve, NOTING))]);",
