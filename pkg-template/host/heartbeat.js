@@ -7,8 +7,6 @@ import { visible, whenVisibilityChanges } from "./page.js";
  * may have frozen, two minutes by one that is slow or stuck.
  */
 const [INTERVAL, FROZEN, STUCK] = [1500, 10, 80];
-/** Milliseconds between two questions without an answer, and how many a leader may leave so. */
-const [SOON, UNHEARD] = [250, 3];
 
 /** @import { Answer, Request } from "./messages.js" */
 
@@ -46,45 +44,4 @@ export function keepPinging(connection, life, freezes) {
     ping();
   }, life.signal);
   whenAborted(life.signal, () => clearInterval(timer));
-}
-
-/**
- * Asks the leader's page and its worker, while this page is visible; ends `life` with {@link Silence} when neither
- * answers: their tab is frozen. Either may be busy, but hardly both.
- *
- * @param {BroadcastChannel} port to the worker
- * @param {() => void} askPage
- * @param {AbortController} life
- * @returns {() => void} to be called when the page has answered
- */
-export function watch(port, askPage, life) {
-  const { signal } = life;
-  let unanswered = 0;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  const wait = (/** @type {number} */ delay) => {
-    clearTimeout(timer);
-    timer = setTimeout(ask, delay);
-  };
-  const ask = () => {
-    if (!visible()) return;
-    if (unanswered === UNHEARD) return life.abort(new Silence());
-    unanswered += 1;
-    askPage();
-    port.postMessage({ type: "ping", id: 0 });
-    wait(SOON);
-  };
-  const answered = () => {
-    if (unanswered > 0) wait(INTERVAL);
-    unanswered = 0;
-  };
-  const begin = () => {
-    unanswered = 0;
-    ask();
-  };
-  port.addEventListener("message", answered, { signal });
-  whenVisibilityChanges(begin, signal);
-  whenAborted(signal, () => clearTimeout(timer));
-  begin();
-  return answered;
 }

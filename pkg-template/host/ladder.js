@@ -1,7 +1,6 @@
 import { childOf } from "../abort.js";
 import { Silence, TabloomError, noHost } from "../error.js";
 import { within } from "./rungs/greeting.js";
-import { Leader } from "./rungs/leader.js";
 import { Private } from "./rungs/private.js";
 import { Shared } from "./rungs/shared.js";
 import { workerScript } from "./worker-script.js";
@@ -32,6 +31,42 @@ import { workerScript } from "./worker-script.js";
  */
 
 /** @import { HostKind } from "../types.js" */
+
+/**
+ * The rung of a leader, loaded when it is first tried: most browsers stay on the one above.
+ *
+ * @implements {Rung}
+ */
+class Leader {
+  /** @readonly */
+  name = "leader";
+  freezes = true;
+  lingers = false;
+  #script;
+  /** @type {import("./rungs/leader.js").Leader | undefined} */
+  #rung;
+
+  /** @param {string | undefined} script */
+  constructor(script) {
+    this.#script = script;
+  }
+
+  get loads() {
+    return this.#rung?.loads ?? true;
+  }
+
+  /** @param {AbortController} life */
+  async open(life) {
+    const { Leader } = await import("./rungs/leader.js");
+    life.signal.throwIfAborted();
+    this.#rung ??= new Leader(this.#script);
+    return this.#rung.open(life);
+  }
+
+  close() {
+    this.#rung?.close();
+  }
+}
 
 const RUNGS = { shared: Shared, leader: Leader, private: Private };
 

@@ -1,11 +1,11 @@
 import { whenAborted } from "../../abort.js";
 import { Departure, Silence, crashed, noHost } from "../../error.js";
 import { available } from "../../locks.js";
-import { watch } from "../heartbeat.js";
 import { visible } from "../page.js";
 import { VERSION } from "../../version.js";
 import { Candidate } from "./candidate.js";
 import { leave } from "./greeting.js";
+import { askWhenShown } from "./shown.js";
 
 /** @import { Lobby } from "../messages.js" */
 
@@ -19,10 +19,6 @@ const LOBBY = `tabloom ${VERSION} lobby`;
  * its own, which it names in the lobby.
  */
 export class Leader {
-  /** @readonly */
-  name = "leader";
-  freezes = true;
-  lingers = false;
   #candidate;
   /** @type {AbortController | null} the latest connection */
   #life = null;
@@ -43,7 +39,7 @@ export class Leader {
 
   /** @param {AbortController} life */
   async open(life) {
-    if (!(await available())) throw noHost(this.name, "the browser denies Web Locks here");
+    if (!(await available())) throw noHost("leader", "the browser denies Web Locks here");
     await this.#candidate.inquire();
     life.signal.throwIfAborted();
     this.#life = life;
@@ -89,7 +85,7 @@ export class Leader {
           joined = data.epoch;
           whenAborted(life.signal, () => leave(port));
           const ask = /** @satisfies {Lobby} */ ({ type: "ask", epoch: joined });
-          answered = watch(port, () => lobby.postMessage(ask), life);
+          answered = askWhenShown(port, () => lobby.postMessage(ask), life);
           resolve({ ...data, port });
         };
         waiting = port;

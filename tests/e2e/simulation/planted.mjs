@@ -88,7 +88,7 @@ export const PLANTED = {
   "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "" },
   "a page does not ask for the leader's": {
     file: "leader.js",
-    find: "answered = watch(port, () => lobby.postMessage(ask), life);",
+    find: "answered = askWhenShown(port, () => lobby.postMessage(ask), life);",
     replace: "",
   },
   "a candidate that resigns keeps its lock": {

@@ -20,6 +20,8 @@ const PATIENCE = 15 * MINUTE;
 const SOON = 3 * MINUTE;
 /** Within which answers go on when all hosts have died, where locks tell it and where only silence does. */
 const HAND_OVER = [5000, 30_000];
+/** The same for pages that were seen all the time, where the leader's tab is frozen. */
+const THAW = 25_000;
 /** For which two leaders may run: until one has heard of the other. */
 const LEASE = 15_000;
 /** Until what is closed is gone. */
@@ -136,7 +138,7 @@ class Visit {
     const frozen = this.tabs.length > 1 ? world.pick(this.tabs) : null;
     frozen?.freeze();
     askAll(stream);
-    await world.pass(HAND_OVER[0], () => open().every(({ page }) => page.frozen));
+    await world.pass(THAW, () => open().every(({ page }) => page.frozen));
     for (const { what, page } of open()) {
       if (!page.frozen) world.blame(`${what} of ${page.name} does not go on when ${frozen?.page.name} is frozen`);
     }
@@ -168,8 +170,8 @@ class Visit {
         world.blame(`${what} has ended and still listens to its signal`);
     }
     for (const worker of browser.realms) {
-      // Those that are stuck were left to themselves.
-      if (!worker.runs || worker.stuck || !worker.loaded) continue;
+      // Those that are stuck were left to themselves; others are not told that a page's lock is free.
+      if (!worker.runs || worker.stuck || !worker.loaded || climate.deafened.has(worker)) continue;
       for (const port of worker.ports)
         if (port.peer.closed) world.blame(`${worker.name} keeps a port that its page has closed ${port.last}`);
       for (const { name } of worker.channels) {
