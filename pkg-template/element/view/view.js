@@ -1,5 +1,4 @@
 import { Attachments } from "./attachments.js";
-import { codeOf, copy } from "./copy.js";
 import { grow, html, icon } from "../dom.js";
 import { Follower } from "./follower.js";
 import { ARROW_DOWN, ARROW_UP, BUBBLE, CLIP, SQUARE, WEAVE } from "../icons.js";
@@ -341,8 +340,8 @@ export class View {
     if (!target || !this.#root.contains(target)) return;
     const name = target.dataset.do;
     if (!name) {
-      const code = codeOf(target);
-      if (code !== null) copy(target, code, this);
+      const code = target.closest(".code")?.querySelector("pre")?.textContent;
+      if (typeof code === "string") this.#copy(target, code);
       return;
     }
     const i = this.#messages.findIndex(({ element }) => element.contains(target));
@@ -352,7 +351,7 @@ export class View {
       this.hush();
       if (!pressed) import("./reader.js").then(({ read }) => read(target, this.#messages[i].text));
     } else if (name === "copy") {
-      copy(target, this.#messages[i].said.content, this);
+      this.#copy(target, this.#messages[i].said.content);
     } else if (name === "latest") {
       this.toEnd();
       this.input.focus({ preventScroll: true });
@@ -376,6 +375,14 @@ export class View {
       const typing = event.detail === 0 || matchMedia("(hover: hover)").matches;
       if (typing || name === "edit") this.input.focus({ preventScroll: true });
     }
+  }
+
+  /**
+   * @param {HTMLElement} button
+   * @param {string} text
+   */
+  #copy(button, text) {
+    import("./copy.js").then(({ copy }) => copy(button, text, this));
   }
 
   /** @param {KeyboardEvent} event */

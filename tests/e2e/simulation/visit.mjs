@@ -169,9 +169,11 @@ class Visit {
       if (outcome && controller.signal.listeners.length > 0)
         world.blame(`${what} has ended and still listens to its signal`);
     }
-    for (const worker of browser.realms) {
-      // Those that are stuck were left to themselves; others are not told that a page's lock is free.
-      if (!worker.runs || worker.stuck || !worker.loaded || climate.deafened.has(worker)) continue;
+    // By locks workers know whether a page is gone.
+    const workers = climate.deafened.size > 0 ? [] : browser.realms;
+    for (const worker of workers) {
+      // Those that are stuck were left to themselves.
+      if (!worker.runs || worker.stuck || !worker.loaded) continue;
       for (const port of worker.ports)
         if (port.peer.closed) world.blame(`${worker.name} keeps a port that its page has closed ${port.last}`);
       for (const { name } of worker.channels) {
