@@ -72,6 +72,8 @@ async function connect(port, epoch) {
   port.onmessage = (event) => {
     // The host may be loading, or within a step.
     const { type, id } = event.data ?? {};
+    // Another leader's worker greets the same page.
+    if (type === "here") return;
     left ||= type === "bye";
     if (type === "ping" && Number.isInteger(id) && !left) port.postMessage({ type: "alive", id });
     receive(event);
@@ -112,17 +114,23 @@ async function introduce(port) {
   }
 }
 
+/** @param {string} lock */
+async function leads(lock) {
+  const { held = [] } = await navigator.locks.query();
+  return held.some(({ name }) => name === lock);
+}
+
 /** @param {string} channel */
 const known = (channel) => [...ports].some((port) => /** @type {BroadcastChannel} */ (port).name === channel);
 
 /** @param {Extract<Order, {type: "lead"}>} office */
-async function lead({ lobby, epoch }) {
+async function lead({ lobby, since, epoch }) {
   const channel = new BroadcastChannel(lobby);
-  channel.onmessage = ({ data }) => {
+  channel.onmessage = async ({ data }) => {
     // Every script of the site can write to the lobby.
     if (!Number.isSafeInteger(data?.epoch)) return;
-    // A later leader was elected while this one was frozen.
-    if (data.epoch > epoch) close();
+    // A later leader was elected while this one was frozen, if it has its lock.
+    if (data.epoch > epoch && (await leads(since + data.epoch))) close();
     else if (data.type === "join" && typeof data.channel === "string" && !known(data.channel)) {
       connect(new BroadcastChannel(data.channel), epoch);
     }

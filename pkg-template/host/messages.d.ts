@@ -131,8 +131,11 @@ export type WireError = ConstructorParameters<typeof TabloomError>[0];
 /** The worker ends: all calls fail. */
 export type Failed = { type: "failed"; error: WireError };
 
-/** To a dedicated worker: a page's port comes with it, or the worker is to serve the leader. */
-export type Order = { type: "connect" } | { type: "lead"; lobby: string; epoch: number };
+/**
+ * To a dedicated worker: a page's port comes with it, or the worker is to serve the leader of an epoch. Each leader
+ * holds a lock whose name is `since` and its epoch.
+ */
+export type Order = { type: "connect" } | { type: "lead"; lobby: string; since: string; epoch: number };
 
 /** What the leader's worker answers. */
 export type Leading = Pick<Greeting, "host">;

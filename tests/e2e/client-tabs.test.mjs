@@ -273,18 +273,23 @@ test("a leader's worker that comes back late ends itself", async () => {
   const page = await open(null);
   const alive = await page.evaluate(async () => {
     const lobby = new BroadcastChannel("a lobby");
+    const hold = (epoch) => navigator.locks.request(`a leader since ${epoch}`, () => new Promise(() => {}));
     const lead = (epoch) => {
+      hold(epoch);
       const worker = new Worker("tabloom/worker.js", { type: "module" });
-      worker.postMessage({ type: "lead", lobby: lobby.name, epoch });
+      worker.postMessage({ type: "lead", lobby: lobby.name, since: "a leader since ", epoch });
       return new Promise((resolve) => (worker.onmessage = ({ data }) => resolve(data.host)));
     };
     const hosts = [await lead(5), await lead(6)];
     await navigator.locks.request(hosts[0], () => {});
     // Nor does it answer those who know of a later leader.
+    hold(7);
     lobby.postMessage({ type: "join", channel: "a tab", epoch: 7 });
     await navigator.locks.request(hosts[1], () => {});
     hosts.push(await lead(8));
     lobby.postMessage({ type: "up", epoch: 7 });
+    // One that has no lock is none.
+    lobby.postMessage({ type: "up", epoch: 9 });
     const answer = new Promise((resolve) => {
       new BroadcastChannel("another tab").onmessage = ({ data }) => resolve(data);
     });

@@ -91,10 +91,11 @@ export class Leader {
         waiting = port;
         lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "join", channel: port.name, epoch: candidate.epoch }));
       };
-      lobby.onmessage = ({ data }) => {
+      lobby.onmessage = async ({ data }) => {
         const { type, epoch } = data ?? {};
         if (!Number.isSafeInteger(epoch)) return;
         if (type === "up") {
+          if (!(await candidate.knows(epoch)) || life.signal.aborted) return;
           candidate.epoch = Math.max(candidate.epoch, epoch);
           if (waiting) join();
           else if (epoch > joined) life.abort(crashed("another has taken its place"));
