@@ -8,23 +8,25 @@ use tokio::sync::Semaphore;
 
 use crate::{
     arguments::Arguments,
-    body,
     engine::{Engine, now},
     failure::Failure,
 };
+
+/// Bytes of all bodies together, until they are read. As JSON values they take many times as much.
+const TOGETHER: usize = 4 << 20;
 
 /// State shared by the handlers.
 pub struct App {
     pub engine: Engine,
     pub model: Model,
     pub arguments: Arguments,
-    /// Room for [bodies](body::TOGETHER), in bytes.
+    /// Room for bodies, in bytes.
     pub bodies: Arc<Semaphore>,
 }
 
 impl App {
     pub fn new(engine: Engine, arguments: Arguments) -> App {
-        let bodies = Arc::new(Semaphore::new(body::TOGETHER));
+        let bodies = Arc::new(Semaphore::new(TOGETHER));
         App { engine, model: Model::new(arguments.name(), now()), arguments, bodies }
     }
 

@@ -22,8 +22,6 @@ use crate::{app::App, failure::Failure};
 pub const PROMPT: usize = 2 << 20;
 /// Bytes of a text to tokenise, or of tokens to detokenise.
 pub const TEXT: usize = 1 << 20;
-/// Bytes of all bodies together, until they are read. As JSON values they take many times as much.
-pub const TOGETHER: usize = 4 << 20;
 
 /// Bytes of a body that waits for nobody.
 const SMALL: usize = 64 << 10;

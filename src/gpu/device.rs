@@ -12,7 +12,7 @@ use wgpu::{BufferUsages, ErrorFilter};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::JsCast;
 
-use super::wait::answered;
+use super::patience::answered;
 use crate::{Error, Result};
 
 /// A handle to an open device. The device is closed with its last handle.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, rc::Rc};
 use futures::future::join3;
 use wgpu::ErrorFilter;
 
-use super::{Access, Gpu, Shader, wait::answered};
+use super::{Access, Gpu, Shader, patience::answered};
 use crate::{Error, Result};
 
 /// A compiled shader.

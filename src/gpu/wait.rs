@@ -2,7 +2,7 @@
 
 use futures::channel::oneshot;
 
-use super::Gpu;
+use super::{Gpu, patience::answered};
 use crate::{Error, Result};
 
 /// A point in the queue: everything submitted before it.
@@ -54,21 +54,6 @@ impl Gpu {
     }
 }
 
-/// The answer to a command of a load, for which a browser may leave its promise pending for ever.
-///
-/// # Errors
-/// [`Error::NoGpu`] if none comes within a minute: longer than a slow device compiles a pipeline.
-#[cfg(target_arch = "wasm32")]
-pub(super) async fn answered<T>(answer: impl Future<Output = T>) -> Result<T> {
-    browser::within(60, answer).await
-}
-
-/// The answer to a command of a load.
-#[cfg(not(target_arch = "wasm32"))]
-pub(super) async fn answered<T>(answer: impl Future<Output = T>) -> Result<T> {
-    Ok(answer.await)
-}
-
 #[cfg(target_arch = "wasm32")]
 mod browser {
     use std::{pin::pin, time::Duration};
@@ -79,25 +64,9 @@ mod browser {
     };
 
     use crate::{
-        Error, Result,
         gpu::{Gpu, device::property},
         timer::sleep,
     };
-
-    pub async fn within<T>(seconds: u32, answer: impl Future<Output = T>) -> Result<T> {
-        // Second by second: a computer that slept has counted one.
-        let silence = async {
-            for _ in 0..seconds {
-                sleep(Duration::from_secs(1)).await;
-            }
-        };
-        match select(pin!(answer), pin!(silence)).await {
-            Either::Left((answer, _)) => Ok(answer),
-            Either::Right(_) => {
-                Err(Error::NoGpu { reason: format!("it did not answer for {seconds} seconds") })
-            }
-        }
-    }
 
     /// Firefox checks for completed work only when something is submitted, and otherwise every 100 ms
     /// (<https://bugzilla.mozilla.org/show_bug.cgi?id=1870699>). So this submits empty work repeatedly.

@@ -124,6 +124,7 @@ for (const late of [false, true]) {
 
 describe("a host that stands still", () => {
   test("is replaced where it is private", async () => {
+    await hurry(10);
     const page = await open({ host: "private" });
     fates.chat = [{ fate: "freeze", at: 5, count: 10 }, { count: 10 }];
     assert.deepEqual(numbers(await read(page)), upTo(10));
@@ -131,6 +132,7 @@ describe("a host that stands still", () => {
   });
 
   test("loses the office to a tab that is seen", async () => {
+    await hurry(10);
     const pages = [];
     for (let i = 0; i < 3; i++) pages.push(await open({ host: "leader" }));
     for (const page of pages) await see(page, page === pages[1]);

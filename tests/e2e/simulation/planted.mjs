@@ -27,11 +27,6 @@ export const PLANTED = {
     find: "this.#closed.abort(error);\n    this.#failAll(error);",
     replace: "this.#closed.abort(error);",
   },
-  "a tab that leaves counts as a death": {
-    file: "session.js",
-    find: "const died = !(reason instanceof Departure);",
-    replace: "const died = true;",
-  },
   "a token comes twice after a host was lost": {
     file: "calls.js",
     find: "choice.tokens.push(...tokens);",

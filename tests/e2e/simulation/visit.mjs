@@ -20,8 +20,6 @@ const PATIENCE = 15 * MINUTE;
 const SOON = 3 * MINUTE;
 /** Within which answers go on when all hosts have died, where locks tell it and where only silence does. */
 const HAND_OVER = [5000, 30_000];
-/** The same for pages that were seen all the time, where the leader's tab is frozen. */
-const THAW = 25_000;
 /** For which two leaders may run: until one has heard of the other. */
 const LEASE = 15_000;
 /** Until what is closed is gone. */
@@ -137,8 +135,14 @@ class Visit {
     await world.pass(MINUTE);
     const frozen = this.tabs.length > 1 ? world.pick(this.tabs) : null;
     frozen?.freeze();
+    // A visitor who comes to a tab has left another, which may be frozen.
+    for (const tab of this.tabs) {
+      if (tab === frozen) continue;
+      tab.show(false);
+      tab.show(true);
+    }
     askAll(stream);
-    await world.pass(THAW, () => open().every(({ page }) => page.frozen));
+    await world.pass(HAND_OVER[0], () => open().every(({ page }) => page.frozen));
     for (const { what, page } of open()) {
       if (!page.frozen) world.blame(`${what} of ${page.name} does not go on when ${frozen?.page.name} is frozen`);
     }
