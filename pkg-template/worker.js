@@ -2,7 +2,6 @@
 // (each tab connects a port), as the leader tab's (pages name channels in a lobby) and as a private
 // one (the page sends a port).
 
-import { loadGrammar } from "./worker/constraints.js";
 import { crashed } from "./error.js";
 import { toJson } from "./json.js";
 import { available, hold, whenFree } from "./locks.js";
@@ -27,6 +26,11 @@ const PATIENCE = 60_000;
 const ports = new Set();
 /** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when the first message comes */
 let host = null;
+
+async function loadGrammar() {
+  const { loadGrammar } = await import("./worker/constraints.js");
+  return loadGrammar();
+}
 
 /**
  * @param {string} kind

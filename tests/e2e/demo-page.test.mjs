@@ -336,6 +336,7 @@ describe("conversations", () => {
     const left = () => page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith("tabloom-left")));
     await page.evaluate(() => dispatchEvent(new Event("pagehide")));
     assert.equal((await left()).length, 1);
+    await page.evaluate(() => dispatchEvent(new Event("pageshow")));
     await page.locator(STOP).click();
     await answered(page);
     await choose(page, 0, "Delete");
