@@ -16,6 +16,7 @@ export function completeWebGpu() {
   }
   // It takes each error for one of validation or of memory, and panics where it is neither.
   Object.defineProperty(GPUValidationError, Symbol.hasInstance, {
+    configurable: true,
     value: (/** @type {unknown} */ error) => error instanceof GPUError && !(error instanceof GPUOutOfMemoryError),
   });
 }
