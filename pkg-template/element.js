@@ -38,7 +38,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * and tabs.
  *
  * @attr {string} model - an address or a name, as `Engine.load` takes them
- * @attr {boolean} autoload - load at once, without being asked
+ * @attr {boolean} autoload - load at once, without being asked, unless the page died when it last did
  * @attr {string} system - the system message
  * @attr {number} temperature - default the model's own; 0 is greedy
  * @attr {number} max-tokens - most tokens of an answer
@@ -98,6 +98,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart progress - the bar of it
  * @csspart error - what went wrong
  * @csspart editing - that a question is being edited
+ * @csspart next - the question that is asked once the answer has its end
  * @csspart composer - the form of the input
  * @csspart input - the input
  * @csspart notice - what there is to say of what is attached or dictated
@@ -192,7 +193,7 @@ export class TabloomChat extends Base {
       if (kept.length > 0) this.#chat.show(kept);
     }
     this.#chat.update();
-    if (this.autoload) this.#chat.start();
+    if (this.autoload) this.#chat.autoload();
   }
 
   /** Nothing ends when it is moved by `moveBefore`. */
@@ -221,7 +222,7 @@ export class TabloomChat extends Base {
       this.#chat.fail(null);
     }
     this.#chat.update();
-    if (this.autoload && this.isConnected) this.#chat.start();
+    if (this.autoload && this.isConnected) this.#chat.autoload();
   }
 
   /** Address of the model's folder or GGUF file, or its name, as `Engine.load` takes them. */
@@ -392,7 +393,7 @@ export class TabloomChat extends Base {
   #wanted() {
     const { model, workerUrl } = this;
     if (!model) {
-      const message = "this chat has no model: found no attribute model, expected one's address or name";
+      const message = "model: found no attribute, expected a model's address or name";
       throw new TabloomError({ code: "invalid_request", message, param: "model" });
     }
     const device = this.#processor ? "cpu" : (this.device ?? undefined);

@@ -51,5 +51,15 @@ export class Silence extends TabloomError {
   }
 }
 
+/** A host that is gone without a word. It died, unless it turns out that the browser has moved it. */
+export class Gone extends TabloomError {
+  moved = false;
+
+  constructor() {
+    const { code, message } = crashed("it is gone");
+    super({ code, message });
+  }
+}
+
 /** The host is gone without a failure: its tab or this page was left. */
 export class Departure extends Error {}

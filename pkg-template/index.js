@@ -21,11 +21,12 @@ import { detokenizing, tokenizing } from "./calls/tokens.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./host/ladder.js";
 import { Session } from "./host/session.js";
+import { budget, interrupted, mark } from "./memory.js";
 import { addressOf, nameOf } from "./models/address.js";
-import { noteUse } from "./models/entries.js";
 import { Models } from "./models/kept.js";
 import { identify } from "./models/source.js";
 import { persist } from "./models/store.js";
+import { noteUse } from "./models/use.js";
 
 export { TabloomError };
 export * from "./types.js";
@@ -35,12 +36,24 @@ export * from "./types.js";
 /** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionParams, ChatMessage } from "./types.js" */
 /** @import { EmbeddingParams, EmbeddingResponse, RequestOptions, TokenizeOptions } from "./types.js" */
 
+/** Milliseconds for the note that a model was loaded. */
+const NOTING = 2000;
+
 /** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
   /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
   static store = new Models();
 
   #session;
+  #budget;
+
+  /**
+   * Whether the page of this tab died while it loaded a model, mostly for want of memory, and began anew. It is
+   * false again once a load has ended. A page that loads without being asked should ask then.
+   */
+  static get interrupted() {
+    return interrupted;
+  }
 
   /**
    * Loads a model from a folder in Hugging Face's layout: `config.json`, `tokenizer.json`,
@@ -97,7 +110,9 @@ export class Engine {
     if (drafter) settings.draft = drafter.url;
     signal?.throwIfAborted();
     if (settings.hub) settings.hub = addressOf(settings.hub);
-    const needsGpu = settings.device !== "cpu" && "gpu" in navigator && Boolean(navigator.gpu);
+    const allowed = budget(settings.budgetBytes);
+    settings.budgetBytes = allowed.budgetBytes;
+    const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
     /** @type {Serving} */
@@ -105,18 +120,22 @@ export class Engine {
     if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, nameOf(model.url));
     const over = new AbortController();
     if (signal) whenAborted(signal, () => session.close(signal.reason), over.signal);
+    const ended = mark();
     try {
       await session.start(onProgress);
       if (session.info?.stored) {
         persist();
         const kind = settings.store ?? "cache";
-        await noteUse(kind, model.url, pin);
-        if (drafter) await noteUse(kind, drafter.url, drafter.pin);
+        const notes = [noteUse(kind, model.url, pin)];
+        if (drafter) notes.push(noteUse(kind, drafter.url, drafter.pin));
+        // No page waits for a store that hangs.
+        await Promise.race([Promise.all(notes), new Promise((resolve) => setTimeout(resolve, NOTING))]);
       }
     } finally {
       over.abort();
+      ended();
     }
-    return new Engine(session);
+    return new Engine(session, allowed);
   }
 
   /**
@@ -137,9 +156,11 @@ export class Engine {
    * Use {@link Engine.load}.
    *
    * @param {Serving} session
+   * @param {ReturnType<typeof budget>} allowed
    */
-  constructor(session) {
+  constructor(session, allowed) {
     this.#session = session;
+    this.#budget = allowed;
     /** @readonly */
     this.chat = { completions: new Completions(session) };
     /** @readonly */
@@ -171,7 +192,7 @@ export class Engine {
 
   /** What was loaded, and on what. */
   get info() {
-    return /** @type {EngineInfo} */ (this.#session.info);
+    return /** @type {EngineInfo} */ ({ ...this.#session.info, ...this.#budget });
   }
 
   /**
@@ -253,9 +274,10 @@ export class Engine {
    * @returns {LanguageModel}
    */
   languageModel() {
+    const api = () => import("./prompt-api/language-model.js");
     return {
-      create: async (options) => (await import("./prompt-api/language-model.js")).create(this, options),
-      availability: async (options) => (await import("./prompt-api/language-model.js")).availability(this, options),
+      create: async (options) => (await api()).create(this, options),
+      availability: async (options) => (await api()).availability(this, options),
     };
   }
 

@@ -3,6 +3,7 @@ import { childOf, unlessAborted } from "./abort.js";
 import { TabloomError } from "./error.js";
 import { inspector } from "./host/inspector.js";
 import { available } from "./locks.js";
+import { budget } from "./memory.js";
 import { Models } from "./models/kept.js";
 import { addresses, identify } from "./models/source.js";
 import { KINDS, estimate, openStore } from "./models/store.js";
@@ -10,9 +11,8 @@ import { KINDS, estimate, openStore } from "./models/store.js";
 /** @import { GpuReport, Probe, ProbeOptions, ProbedModel, StoredModel } from "./types.js" */
 
 const GIB = 2 ** 30;
-/** The engine's defaults of `kvBytes` and `budgetBytes`. */
+/** The engine's default of `kvBytes`. */
 const KV_BYTES = 2 ** 28;
-const BUDGET = 4 * GIB;
 /** The most that browsers report; a device may have more. */
 const MEMORY_REPORTED = 8 * GIB;
 /** Milliseconds for an adapter to be found. */
@@ -33,7 +33,7 @@ const LIMITS = /** @type {const} */ ([
  * @returns {Promise<Probe>}
  */
 export async function probe(options = {}) {
-  const { models = [], kvBytes = KV_BYTES, budgetBytes = BUDGET, hub, registry, signal, workerUrl } = options;
+  const { models = [], kvBytes = KV_BYTES, hub, registry, signal, workerUrl } = options;
   signal?.throwIfAborted();
   models.forEach(check);
   const places = await Promise.all(models.map((model, index) => placesOf(model, { hub, registry }, index)));
@@ -44,7 +44,7 @@ export async function probe(options = {}) {
     Promise.all(KINDS.map(async (kind) => (await openStore(kind)) !== null)),
   ]);
   const { deviceMemory } = /** @type {{deviceMemory?: number}} */ (navigator);
-  const memory = { deviceBytes: deviceMemory ? deviceMemory * GIB : null, budgetBytes };
+  const memory = { deviceBytes: deviceMemory ? deviceMemory * GIB : null, ...budget(options.budgetBytes) };
   const complete = (await new Models().list()).filter((entry) => entry.complete);
   const workers = {
     shared: "SharedWorker" in globalThis,
@@ -122,8 +122,10 @@ async function gpuReport() {
     return missing(`the browser gave no adapter: ${error.message}`);
   }
   if (!adapter) return missing("the browser found no adapter that it lets pages use");
-  const { info, features, limits } = adapter;
-  const { vendor, architecture, device, description } = info;
+  const { features, limits } = adapter;
+  // Some browsers have none.
+  const info = adapter.info ?? {};
+  const { vendor = "", architecture = "", device = "", description = "" } = info;
   const name = [vendor, architecture, device, description].filter(Boolean).join(" ");
   return {
     available: true,

@@ -2,12 +2,12 @@
 // (each tab connects a port), as the leader tab's (pages name channels in a lobby) and as a private
 // one (the page sends a port).
 
-import { loadGrammar } from "./worker/constraints.js";
 import { crashed } from "./error.js";
 import { toJson } from "./json.js";
 import { available, hold, whenFree } from "./locks.js";
+import { Claim } from "./models/claim.js";
 import { openStore } from "./models/store.js";
-import { requestSubgroups } from "./worker/subgroups.js";
+import { completeWebGpu } from "./worker/gpu.js";
 
 /** @import { Answer, Failed, Greeting, HostPort, Leading, Lobby, Order } from "./host/messages.js" */
 
@@ -19,17 +19,35 @@ const lock = available().then(async (allowed) => {
   return name;
 });
 
+/** Milliseconds for which a page may be silent once it has been greeted. */
+const PATIENCE = 60_000;
+
 /** @type {Set<HostPort>} */
 const ports = new Set();
 /** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when the first message comes */
 let host = null;
 
+async function loadGrammar() {
+  const { loadGrammar } = await import("./worker/constraints.js");
+  return loadGrammar();
+}
+
+/**
+ * @param {string} kind
+ * @param {string} url
+ */
+async function sweep(kind, url) {
+  const { sweep } = await import("./models/leftovers.js");
+  await sweep(kind, url);
+}
+
 /** Loads the WebAssembly module. `whenGone` resolves when the tab that holds a lock is gone. */
 async function start() {
-  requestSubgroups();
+  completeWebGpu();
   const { default: init, Host } = await import("./wasm/tabloom.js");
   await init();
-  const environment = { loadGrammar, whenGone: whenFree, toJson, openStore, hold };
+  const claim = (/** @type {string} */ lock, /** @type {AbortSignal} */ signal) => new Claim(lock, signal);
+  const environment = { loadGrammar, whenGone: whenFree, toJson, openStore, sweep, claim };
   return new Host({ ...environment, name: await lock });
 }
 
@@ -41,19 +59,30 @@ async function start() {
  */
 async function connect(port, epoch) {
   ports.add(port);
+  const silence = setTimeout(() => {
+    // The page is gone, or frozen: then it finds a host anew.
+    notify(port, crashed("the page was silent"));
+    line.close();
+  }, PATIENCE);
   /** @type {MessageEvent[]} those that came before the host listens */
   const early = [];
   /** @type {(event: MessageEvent) => void} */
   let receive = (event) => {
-    if (early.push(event) === 1) introduce(line);
+    if (early.push(event) > 1) return;
+    clearTimeout(silence);
+    if (!left) introduce(line);
   };
   let left = false;
   port.onmessage = (event) => {
     // The host may be loading, or within a step.
     const { type, id } = event.data ?? {};
+    // Another leader's worker greets the same page.
+    if (type === "here") return;
     left ||= type === "bye";
     if (type === "ping" && Number.isInteger(id) && !left) port.postMessage({ type: "alive", id });
     receive(event);
+    // The host does not listen to pages that leave before they were introduced.
+    if (left) line.close();
   };
   const line = {
     postMessage: (/** @type {Answer & {id: number}} */ message) => port.postMessage(message),
@@ -89,15 +118,24 @@ async function introduce(port) {
   }
 }
 
+/** @param {string} lock */
+async function leads(lock) {
+  const { held = [] } = await navigator.locks.query();
+  return held.some(({ name }) => name === lock);
+}
+
+/** @param {string} channel */
+const known = (channel) => [...ports].some((port) => /** @type {BroadcastChannel} */ (port).name === channel);
+
 /** @param {Extract<Order, {type: "lead"}>} office */
-async function lead({ lobby, epoch }) {
+async function lead({ lobby, since, epoch }) {
   const channel = new BroadcastChannel(lobby);
-  channel.onmessage = ({ data }) => {
+  channel.onmessage = async ({ data }) => {
     // Every script of the site can write to the lobby.
     if (!Number.isSafeInteger(data?.epoch)) return;
-    // A later leader was elected while this one was frozen.
-    if (data.epoch > epoch) close();
-    else if (data.type === "join" && typeof data.channel === "string") {
+    // A later leader was elected while this one was frozen, if it has its lock.
+    if (data.epoch > epoch && (await leads(since + data.epoch))) close();
+    else if (data.type === "join" && typeof data.channel === "string" && !known(data.channel)) {
       connect(new BroadcastChannel(data.channel), epoch);
     }
   };
@@ -110,9 +148,17 @@ async function lead({ lobby, epoch }) {
  *
  * @param {Failed["error"]} error
  */
-function fail({ code, message }) {
-  for (const port of ports) port.postMessage({ type: "failed", error: { code, message } });
+function fail(error) {
+  for (const port of ports) notify(port, error);
   close();
+}
+
+/**
+ * @param {HostPort} port
+ * @param {Failed["error"]} error
+ */
+function notify(port, { code, message }) {
+  port.postMessage({ type: "failed", error: { code, message } });
 }
 
 addEventListener("error", (event) => {

@@ -58,7 +58,10 @@ impl<E: Executor> Engine<E> {
     /// An engine without requests.
     pub fn new(executor: E, options: Options, clock: Clock) -> Engine<E> {
         let scheduler = Scheduler::new(executor.capacity(), options);
-        let scheduler = scheduler.with_device_drafts(executor.drafts(), executor.lookahead());
+        let mut scheduler = scheduler.with_device_drafts(executor.drafts(), executor.lookahead());
+        if executor.depth() == 1 {
+            scheduler = scheduler.with_short_steps();
+        }
         Engine {
             executor,
             scheduler,

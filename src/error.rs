@@ -67,6 +67,16 @@ pub enum Error {
     /// The GPU device was lost; the engine is closed.
     #[error("the GPU device was lost: {reason}. Load the engine again")]
     DeviceLost { reason: String },
+    /// The device was lost although the model had little memory already.
+    #[error(
+        "the GPU device was lost again, although KV cache and steps had a quarter of their size. Browsers do not say why; mostly memory is short. The model needs {needed} bytes so: choose one that needs at most {advised}, or a stronger quantisation, or close other tabs"
+    )]
+    DeviceLostAgain { needed: u64, advised: u64 },
+    /// The driver cannot compile a shader, in none of its variants.
+    #[error(
+        "the GPU's driver cannot compile {shader}: {reason}. Update it, try another browser, or load with device \"cpu\""
+    )]
+    Pipeline { shader: &'static str, reason: String },
     /// The driver refused a valid operation.
     #[error("the GPU refused an operation: {reason}")]
     Gpu { reason: String },
@@ -179,6 +189,14 @@ pub struct WireError {
 const LONGEST: usize = 2000;
 
 impl Error {
+    /// A lost device's error gives way to `lost_again`, if there is one.
+    pub fn or_lost_again(self, lost_again: Option<&Error>) -> Error {
+        match (&self, lost_again) {
+            (Error::DeviceLost { .. }, Some(lost_again)) => lost_again.clone(),
+            _ => self,
+        }
+    }
+
     /// Converts the error into data for a message port.
     pub fn to_wire(&self) -> WireError {
         // An enum serialises as "code" or {"code": {fields}}.

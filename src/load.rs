@@ -31,7 +31,7 @@ use crate::{
 pub use capacity::capacity;
 use capacity::{draft_block_bytes, sized};
 pub use inspect::{Inspection, inspect};
-pub use options::{Device, DraftWith, LoadOptions};
+pub use options::{Device, DraftWith, Features, LoadOptions};
 use parts::Part;
 
 /// The progress of a load.
@@ -402,7 +402,8 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
                 (AnyExecutor::Cpu(Box::new(executor)), refused)
             }
             Device::Gpu => {
-                let gpu = device.get(Power::HighPerformance).await?;
+                let mut gpu = device.get(Power::HighPerformance).await?;
+                gpu.adapter.subgroups &= options.features.subgroups;
                 let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await?;
                 checkpoint.load(&plan, &mut AnySink::Right(&mut sink), &mut on_bytes).await?;
                 before.set(own);

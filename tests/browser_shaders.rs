@@ -12,15 +12,15 @@ use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
-#[wasm_bindgen(module = "/pkg-template/worker/subgroups.js")]
+#[wasm_bindgen(module = "/pkg-template/worker/gpu.js")]
 extern "C" {
-    #[wasm_bindgen(js_name = requestSubgroups)]
-    fn request_subgroups();
+    #[wasm_bindgen(js_name = completeWebGpu)]
+    fn complete_web_gpu();
 }
 
 /// Opens the adapter with subgroups, which Firefox does not have.
 async fn open() -> Gpu {
-    request_subgroups();
+    complete_web_gpu();
     let gpu = Gpu::open(Power::HighPerformance).await.unwrap();
     let user_agent = js_sys::eval("navigator.userAgent").unwrap().as_string().unwrap();
     let in_firefox = user_agent.contains("Firefox/");

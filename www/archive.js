@@ -22,9 +22,12 @@
 
 const DATABASE = "tabloom-demo";
 const [ENTRIES, CONVERSATIONS] = ["entries", "conversations"];
+/** Before the ids of conversations that were left while they were answered. */
+const LEFT = "tabloom-left:";
 
 /**
- * All conversations. Dispatches `change` when another tab has changed one, with its id and whether it grows.
+ * All conversations. Dispatches `change` when another tab has changed one, with its id, whether it grows, and whether it
+ * was deleted.
  */
 export class Archive extends EventTarget {
   /** Rejected where the browser denies it. */
@@ -92,6 +95,33 @@ export class Archive extends EventTarget {
     return entryOf(conversation);
   }
 
+  /**
+   * Keeps a conversation at once, of a page that is being left: the database may take longer than that.
+   *
+   * @param {Conversation} conversation
+   */
+  leave(conversation) {
+    try {
+      localStorage.setItem(LEFT + conversation.id, JSON.stringify(conversation));
+    } catch {
+      // Denied or full: the database has all but the last moment of it.
+    }
+  }
+
+  /** Takes what was left into the database, where that has nothing later. */
+  async take() {
+    try {
+      for (const key of Object.keys(localStorage).filter((key) => key.startsWith(LEFT))) {
+        const left = JSON.parse(localStorage.getItem(key) ?? "");
+        localStorage.removeItem(key);
+        const { revision = 0 } = (await this.get(left.id)) ?? {};
+        if (revision <= (left.revision ?? 0)) await this.put(left);
+      }
+    } catch {
+      // Denied, or another script has written there.
+    }
+  }
+
   /** @param {string} id */
   async delete(id) {
     this.#memory.delete(id);
@@ -100,10 +130,12 @@ export class Archive extends EventTarget {
       transaction.objectStore(ENTRIES).delete(id);
       transaction.objectStore(CONVERSATIONS).delete(id);
       await done(transaction);
+      // Of a page that was left, and came back.
+      localStorage.removeItem(LEFT + id);
     } catch {
       // Denied: it was in memory alone.
     }
-    this.#tabs.postMessage({ id, growing: false });
+    this.#tabs.postMessage({ id, growing: false, deleted: true });
     // There is more room now.
     for (const conversation of [...this.#memory.values()]) await this.put(conversation);
   }

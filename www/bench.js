@@ -4,9 +4,11 @@
 export const TOKENS = 48;
 /** Requests at once. */
 export const LOADS = [1, 2, 4];
+/** How often each is measured. */
+export const ROUNDS = 3;
 
 /**
- * @typedef {object} Run
+ * @typedef {object} Sample
  * @property {number} requests how many were answered at once
  * @property {boolean} drafts whether speculative decoding was on
  * @property {number} first_token_ms from the request to the first text, mean of all requests
@@ -16,18 +18,79 @@ export const LOADS = [1, 2, 4];
  */
 
 /**
- * Measures one run after the other.
+ * The medians of samples, and between which rates they lie. Reports of earlier versions of the page have one sample a
+ * run, without `least` and `most`.
+ *
+ * @typedef {Sample & {samples?: number, tokens_per_second_least?: number, tokens_per_second_most?: number}} Run
+ */
+
+/**
+ * Measures one sample after the other: each load once, and all of them again, so that no load has a better time than
+ * the others.
  *
  * @param {import("./tabloom/index.js").Engine} engine
  * @param {AbortSignal} signal
- * @returns {AsyncGenerator<Run>}
+ * @returns {AsyncGenerator<Sample>}
  */
 export async function* measure(engine, signal) {
   // One-off work, such as reading kernels in, is not measured.
   await answer(engine, 0, true, signal);
-  for (const requests of LOADS) {
-    for (const drafts of [false, true]) yield await together(engine, requests, drafts, signal);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const requests of LOADS) {
+      for (const drafts of [false, true]) yield await together(engine, requests, drafts, signal);
+    }
   }
+}
+
+/**
+ * The runs that samples are of, in order.
+ *
+ * @param {Sample[]} samples
+ * @returns {Run[]}
+ */
+export function runsOf(samples) {
+  const runs = Map.groupBy(samples, ({ requests, drafts }) => `${requests} ${drafts}`);
+  return [...runs.values()].map((samples) => {
+    const middle = (/** @type {keyof Sample} */ name) => round(median(samples.map((sample) => Number(sample[name]))));
+    const rates = samples.map(({ tokens_per_second }) => tokens_per_second);
+    return {
+      ...samples[0],
+      samples: samples.length,
+      first_token_ms: middle("first_token_ms"),
+      tokens_per_second: middle("tokens_per_second"),
+      tokens_per_second_least: round(Math.min(...rates)),
+      tokens_per_second_most: round(Math.max(...rates)),
+      accepted_tokens: middle("accepted_tokens"),
+    };
+  });
+}
+
+/**
+ * Between which rates a run's samples lie.
+ *
+ * @param {Run} run
+ */
+export function spread({ tokens_per_second: rate, tokens_per_second_least, tokens_per_second_most }) {
+  return { least: tokens_per_second_least ?? rate, most: tokens_per_second_most ?? rate };
+}
+
+/**
+ * How much faster a run is than one before, as a share of that; null where their samples overlap: that is noise.
+ *
+ * @param {Run} run
+ * @param {Run} before
+ */
+export function change(run, before) {
+  const [now, then] = [spread(run), spread(before)];
+  if (now.least <= then.most && then.least <= now.most) return null;
+  return run.tokens_per_second / before.tokens_per_second - 1;
+}
+
+/** @param {number[]} values */
+function median(values) {
+  const sorted = values.toSorted((a, b) => a - b);
+  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
+  return (low + high) / 2;
 }
 
 /**
@@ -35,7 +98,7 @@ export async function* measure(engine, signal) {
  * @param {number} requests
  * @param {boolean} drafts
  * @param {AbortSignal} signal
- * @returns {Promise<Run>}
+ * @returns {Promise<Sample>}
  */
 async function together(engine, requests, drafts, signal) {
   const began = performance.now();
@@ -53,8 +116,8 @@ async function together(engine, requests, drafts, signal) {
   return {
     requests,
     drafts,
-    first_token_ms: round(sum(({ first }) => first) / requests),
-    tokens_per_second: round(tokens / seconds),
+    first_token_ms: sum(({ first }) => first) / requests,
+    tokens_per_second: tokens / seconds,
     tokens,
     accepted_tokens: sum(({ usage }) => usage.completion_tokens_details.accepted_prediction_tokens),
   };

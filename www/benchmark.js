@@ -1,5 +1,5 @@
 // Says what it will measure, measures, draws, compares, and saves it.
-import { LOADS, measure, TOKENS } from "./bench.js";
+import { change, LOADS, measure, ROUNDS, runsOf, spread, TOKENS } from "./bench.js";
 import { Bars } from "./charts.js";
 import { $, html, write } from "./dom.js";
 import { saveJson } from "./download.js";
@@ -11,8 +11,8 @@ import { fill, locale, number, texts } from "./texts.js";
 
 /** @import { Run } from "./bench.js" */
 
-/** Runs: each load without draft tokens and with them. */
-const RUNS = 2 * LOADS.length;
+/** Samples: each load without draft tokens and with them, several times. */
+const SAMPLES = 2 * LOADS.length * ROUNDS;
 
 const TEXTS = texts.bench;
 
@@ -75,11 +75,13 @@ export class Benchmark {
     this.#refresh();
     write($("bench-state"), TEXTS.warm);
     try {
-      for await (const run of measure(engine, signal)) {
-        this.#report.runs.push(run);
-        write($("bench-state"), fill(TEXTS.running, { run: this.#report.runs.length, runs: RUNS }));
+      const samples = [];
+      for await (const sample of measure(engine, signal)) {
+        samples.push(sample);
+        this.#report.runs = runsOf(samples);
+        write($("bench-state"), fill(TEXTS.running, { run: samples.length, runs: SAMPLES }));
         this.#refresh();
-        if (this.#report.runs.length === 1) $("bench-results").scrollIntoView({ block: "nearest" });
+        if (samples.length === 1) $("bench-results").scrollIntoView({ block: "nearest" });
       }
       write($("bench-state"), TEXTS.done);
       keep(this.#report);
@@ -104,7 +106,7 @@ export class Benchmark {
     this.#plan.show([
       engine ? [name, fill(TEXTS.weights, { bytes: formatBytes(engine.info.weightBytes) })] : [TEXTS.none],
       [engine ? adapterName(engine.info) : "–"],
-      [fill(TEXTS.runs, { runs: RUNS }), fill(TEXTS.loads, { loads: LOADS.join(", ") })],
+      [fill(TEXTS.runs, { runs: SAMPLES }), fill(TEXTS.loads, { loads: LOADS.join(", "), rounds: ROUNDS })],
       [fill(TEXTS.tokens, { tokens: TOKENS }), TEXTS.request],
       [TEXTS.measured, TEXTS.also],
     ]);
@@ -120,17 +122,16 @@ export class Benchmark {
       return drafts ? fill(TEXTS.drafts, { name }) : name;
     };
     const bars = runs.map((/** @type {Run} */ run) => {
-      const rate = run.tokens_per_second;
-      const was = before?.find((/** @type {Run} */ old) => called(old) === called(run))?.tokens_per_second;
-      const text = was ? fill(TEXTS.before, { rate, before: was, change: change(rate / was - 1) }) : number(rate);
-      return { name: called(run), value: rate, before: was, text };
+      const was = before?.find((/** @type {Run} */ old) => called(old) === called(run));
+      const text = was ? compared(run, was) : rateOf(run);
+      return { name: called(run), value: run.tokens_per_second, before: was?.tokens_per_second, text, ...spread(run) };
     });
     this.#bars.show(TEXTS.measured, bars, number);
     write(this.#compared, before ? fill(TEXTS.compared, { date: date(this.#before.date) }) : "");
     const rows = runs.map((/** @type {Run} */ run) => ({
       name: called(run),
       cells: [
-        number(run.tokens_per_second),
+        rateOf(run),
         fill(TEXTS.ms, { ms: run.first_token_ms }),
         run.drafts ? fill(TEXTS.of, { accepted: run.accepted_tokens, tokens: run.tokens }) : "–",
       ],
@@ -181,7 +182,26 @@ function keep(report) {
   }
 }
 
-/** @param {number} share */
-function change(share) {
-  return number(share, { style: "percent", signDisplay: "always" });
+/**
+ * How fast a run is, and between what it varies.
+ *
+ * @param {Run} run
+ */
+function rateOf(run) {
+  const { least, most } = spread(run);
+  return least === most ? number(most) : fill(TEXTS.spread, { rate: run.tokens_per_second, least, most });
+}
+
+/**
+ * The same beside a run before.
+ *
+ * @param {Run} run
+ * @param {Run} was
+ */
+function compared(run, was) {
+  const share = change(run, was);
+  const values = { spread: rateOf(run), before: was.tokens_per_second };
+  if (share === null) return fill(TEXTS.same, values);
+  const percent = number(share, { style: "percent", signDisplay: "always" });
+  return fill(TEXTS.before, { ...values, change: percent });
 }

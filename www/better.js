@@ -1,37 +1,38 @@
-// A way from the small built-in model to a good one: the one that this device can be expected to run.
+// A way from the small built-in model to a good one, among those that this device can be expected to run.
 import { unquote } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
-import { $, button, html } from "./dom.js";
+import { $, html } from "./dom.js";
 import { formatBytes } from "./format.js";
 import { BUILT_IN } from "./loader.js";
 import { LICENCE, SUGGESTED } from "./suggested.js";
 import { fill, texts } from "./texts.js";
 
+/** @import { Probe, ProbedModel } from "./tabloom/index.js" */
+
 /** How the built-in model says that something is beyond it. */
 const GAVE_UP = /^Sorry, (?:that is too hard|I do not know)/;
 
-/** @import { Probe, ProbedModel } from "./tabloom/index.js" */
+/** From this share of its context on, the built-in model loses the thread. */
+const LONG = 0.6;
 
 /**
- * What this device makes of the suggested models. The best is the largest that fits surely, or else the smallest
- * that may fit; null where none does.
+ * What this device makes of the suggested models, and which of them it can be expected to run. The best is the largest
+ * that fits surely, or else the smallest that may fit; null where none does.
  */
 export async function suggestions() {
   const models = SUGGESTED.map(({ address, bytes }) => ({ model: address, bytes }));
   const probe = await Engine.probe({ models });
-  const fits =
-    (/** @type {string} */ how) =>
-    (/** @type {{fits: string}} */ { fits }) =>
-      fits === how;
-  let i = probe.models.findLastIndex(fits("yes"));
-  if (i < 0) i = probe.models.findIndex(fits("perhaps"));
-  // The CPU runs the smallest.
-  if (!probe.gpu.available || probe.gpu.software) i = 0;
   const all = SUGGESTED.map((model, i) => {
     const probed = probe.models[i];
-    return { ...model, memory: probed.neededBytes ?? model.bytes, fit: fit(probed, probe.memory) };
+    return { ...model, memory: probed.neededBytes ?? model.bytes, fit: fit(probed, probe.memory), fits: probed.fits };
   });
-  return { all, best: all[i] ?? null };
+  // The probe is of the GPU. The CPU is quick enough for the smallest.
+  const onCpu = !probe.gpu.available || probe.gpu.software;
+  const fitting = all.filter(({ gpu, memory, fits }) =>
+    onCpu ? !gpu && memory <= probe.memory.budgetBytes : fits !== "no",
+  );
+  const surely = onCpu ? undefined : all.findLast(({ fits }) => fits === "yes");
+  return { all, fitting, best: surely ?? fitting[0] ?? null };
 }
 
 /**
@@ -51,21 +52,32 @@ export function fit({ neededBytes, storable }, { deviceBytes, budgetBytes }) {
 /**
  * What a model takes, in words.
  *
- * @param {{name: string, bytes: number, memory: number}} model
+ * @param {{bytes: number, memory: number, about: keyof typeof texts.models}} model
  */
-function costs({ name, bytes, memory }) {
+function costs({ bytes, memory, about }) {
   const { downlink } = /** @type {any} */ (navigator).connection ?? {};
   const minutes = downlink > 0 ? Math.ceil((bytes * 8) / (downlink * 1e6) / 60) : 0;
-  const values = { name, bytes: formatBytes(bytes), memory: formatBytes(memory), licence: LICENCE };
+  const values = {
+    bytes: formatBytes(bytes),
+    memory: formatBytes(memory),
+    licence: LICENCE,
+    about: texts.models[about],
+  };
   const { costs, costsTime } = texts.better;
   return minutes ? fill(costsTime, { ...values, minutes, speed: downlink }) : fill(costs, values);
 }
 
-/** Offers a better model at the welcome, and after an answer in which the built-in one gives up. */
+/**
+ * Offers a better model at the welcome, after an answer in which the built-in one gives up, and in a conversation that
+ * is long for it.
+ */
 export class Better {
   #loader;
   #chat;
   #place = $("better");
+  #dialog = $("upgrade");
+  /** @type {ReturnType<typeof suggestions> | undefined} */
+  #suggestions;
 
   /**
    * @param {import("./loader.js").Loader} loader
@@ -75,35 +87,64 @@ export class Better {
     this.#loader = loader;
     this.#chat = chat;
     loader.addEventListener("change", () => this.#update());
-    chat.addEventListener("change", () => this.#update());
-    chat.addEventListener("show", () => this.#update());
+    for (const type of ["change", "show", "count"]) chat.addEventListener(type, () => this.#update());
     for (const type of ["online", "offline"]) addEventListener(type, () => this.#update());
+    $("get-better").addEventListener("click", () => this.#open());
+    $("anew").addEventListener("click", () => $("clear").click());
+    for (const id of ["close-upgrade", "cancel-upgrade"]) $(id).addEventListener("click", () => this.#dialog.close());
+    $("upgrade-form").addEventListener("submit", (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.#dialog.close();
+      this.#chat.use(`${new FormData($("upgrade-form")).get("model")}`);
+    });
   }
 
   async #update() {
+    const builtIn = () => this.#loader.source === BUILT_IN && Boolean(this.#loader.current);
+    const best = builtIn() ? await this.#best() : null;
+    // What is so now, and was not before.
     const { messages } = this.#chat.conversation;
     const [question, answer] = messages.slice(-2);
     // The built-in model makes nothing of a text that it is asked about.
     const attached = question?.role === "user" && unquote(question.content).quotes.length > 0;
     const gaveUp = answer?.role === "assistant" && (attached || GAVE_UP.test(answer.content)) && !this.#chat.busy;
-    const builtIn = this.#loader.source === BUILT_IN && Boolean(this.#loader.current);
-    const wanted = builtIn && navigator.onLine && (messages.length === 0 || gaveUp);
-    this.#place.hidden = !wanted;
-    if (!wanted) return;
-    if (!this.#place.hasChildNodes()) await this.#fill();
-    if (!this.#place.hasChildNodes()) this.#place.hidden = true;
-    if (messages.length === 0) $("suggestions").after(this.#place);
-    else $("speed").after(this.#place);
-    this.#place.slot = messages.length === 0 ? "" : "footer";
+    const welcome = messages.length === 0;
+    const long = builtIn() && !welcome && this.#chat.share >= LONG;
+    const offered = builtIn() && best !== null && navigator.onLine && (welcome || gaveUp || long);
+    $("get-better").hidden = !offered;
+    $("long").hidden = $("anew").hidden = !long;
+    this.#place.hidden = !offered && !long;
+    this.#place.slot = welcome ? "" : "footer";
+    const before = $(welcome ? "suggestions" : "speed");
+    // What stays where it is keeps the focus.
+    if (before.nextElementSibling !== this.#place) before.after(this.#place);
   }
 
-  async #fill() {
-    const { best: model } = await suggestions();
-    if (!model || this.#place.hasChildNodes()) return;
-    const use = () => this.#chat.use(model.address);
-    this.#place.append(
-      button(texts.better.get, use, { class: "primary", "aria-describedby": "better-costs" }),
-      html("span", { id: "better-costs" }, costs(model)),
-    );
+  async #best() {
+    this.#suggestions ??= suggestions();
+    return (await this.#suggestions).best;
   }
+
+  /** Shows what would be loaded, and lets the visitor choose. */
+  async #open() {
+    const { fitting, best } = await suggestions();
+    $("upgrades").replaceChildren(...fitting.map((model) => choice(model, model === best)));
+    this.#dialog.showModal();
+    $("upgrades").querySelector(":checked")?.focus();
+  }
+}
+
+/**
+ * A model to choose.
+ *
+ * @param {Awaited<ReturnType<typeof suggestions>>["all"][number]} model
+ * @param {boolean} best
+ */
+function choice(model, best) {
+  const { name, address, fit } = model;
+  const radio = html("input", { type: "radio", name: "model", value: address, required: "" });
+  radio.checked = best;
+  const about = html("span", { class: "hint" }, `${costs(model)} ${fit}`);
+  const marked = best ? [html("span", { class: "recommended" }, texts.better.recommended)] : [];
+  return html("li", {}, html("label", {}, radio, html("span", {}, html("strong", {}, name), ...marked, about)));
 }

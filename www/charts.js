@@ -84,9 +84,9 @@ export class Chart {
 }
 
 /**
- * A bar: its name, its length, that as a text, and the length it had before, if any.
+ * A bar: its name, its length, that as a text, the length it had before, if any, and between what it varies.
  *
- * @typedef {{name: string, colour?: string, value: number, text: string, before?: number}} Bar
+ * @typedef {{name: string, colour?: string, value: number, text: string, before?: number, least?: number, most?: number}} Bar
  */
 
 /** Bars with their names and figures, over an axis. */
@@ -104,7 +104,7 @@ export class Bars {
    */
   show(caption, bars, format, top = round(longest(bars) || 1)) {
     write(this.#caption, caption);
-    const items = bars.map(({ name, colour, value, text, before }) =>
+    const items = bars.map(({ name, colour, value, text, before, least = value, most = value }) =>
       html(
         "li",
         {},
@@ -115,6 +115,13 @@ export class Bars {
           { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" },
           svg("rect", { class: colour ?? "tab-0", width: `${value / top}`, height: before === undefined ? "1" : ".6" }),
           svg("rect", { class: "gone", width: `${(before ?? 0) / top}`, height: ".4", y: ".6" }),
+          svg("rect", {
+            class: "spread",
+            x: `${least / top}`,
+            width: `${(most - least) / top}`,
+            height: ".2",
+            y: ".2",
+          }),
         ),
       ),
     );
@@ -132,7 +139,7 @@ export class Bars {
 
 /** @param {Bar[]} bars */
 function longest(bars) {
-  return Math.max(0, ...bars.flatMap(({ value, before = 0 }) => [value, before]));
+  return Math.max(0, ...bars.flatMap(({ value, before = 0, most = 0 }) => [value, before, most]));
 }
 
 /**

@@ -1,13 +1,12 @@
 // The conversation that is shown, in the package's chat, with what the page has more: a record of it for the
 // archive, settings of its own, what is not asked yet, how fast it goes, how full the context is, and draft tokens.
-import { checked } from "./tabloom/element/parts.js";
+import { checked, titleOf } from "./tabloom/element/parts.js";
 import { textsOf } from "./archive.js";
 import { $, button, html, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Speed } from "./format.js";
 import { latest } from "./settings.js";
 import { fill, texts } from "./texts.js";
-import { titleOf } from "./title.js";
 import { ChatInTurn } from "./turn.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
@@ -31,7 +30,8 @@ const UNSENT = "tabloom-unsent";
 
 /**
  * Dispatches `change` when a conversation has changed and is to be kept, `show` when another one is shown, with the
- * title of the one before if that is still answered, and `answered` when it is, with its title unless that failed.
+ * title of the one before if that is still answered, `answered` when it is, with its title unless that failed, and
+ * `count` when it is known how full the context is.
  */
 export class Chat extends EventTarget {
   #loader;
@@ -130,6 +130,17 @@ export class Chat extends EventTarget {
   /** Whether a question is being answered. */
   get busy() {
     return this.#view.answering;
+  }
+
+  /** How full the model's context is, 0 to 1, as far as it is counted. */
+  get share() {
+    const context = this.#loader.current?.info.context ?? 0;
+    return context ? Math.min(1, this.#talk.tokens / context) : 0;
+  }
+
+  /** The conversations that are being answered. */
+  get growing() {
+    return [this.#talk, ...this.#away].filter(({ view }) => view.answering).map(({ conversation }) => conversation);
   }
 
   /**
@@ -272,8 +283,8 @@ export class Chat extends EventTarget {
   }
 
   /** Loads the model, and shows how that goes. */
-  start() {
-    this.#view.start();
+  autoload() {
+    this.#view.autoload();
   }
 
   /**
@@ -311,7 +322,7 @@ export class Chat extends EventTarget {
       // Then a reload drops it.
     }
     addEventListener("pagehide", () => {
-      this.#view.takeBack();
+      this.#view.waiting?.back();
       const unsent = new Map(this.#unsent).set(keyOf(this.conversation), this.#view.view.content);
       try {
         sessionStorage.setItem(UNSENT, JSON.stringify([...unsent]));
@@ -398,12 +409,13 @@ export class Chat extends EventTarget {
     const { dismiss, tokens, speed, view } = this.#talk;
     dismiss.hidden = !engine;
     const context = engine?.info.context ?? 0;
-    const share = context ? Math.min(100, Math.ceil((100 * tokens) / context)) : 0;
+    const share = Math.ceil(100 * this.share);
     const { forgotten: left, question } = view.conversation;
     const forgotten = (tokens > context && question > 0) || left > 0;
     const parts = share > 0 ? [fill(texts.chat.context, { share }), forgotten && texts.chat.forgotten] : [];
     write($("speed"), [...parts, speed.text(this.#settings.values.marks)].filter(Boolean).join(" · "));
     $("speed").title = share > 0 ? fill(texts.chat.tokens, { tokens, context }) : "";
+    this.dispatchEvent(new Event("count"));
     if (engine && !this.busy) this.#measure(this.#talk, engine);
   }
 

@@ -17,6 +17,8 @@ const FORMATS = /** @type {const} */ ([
   { day: "numeric", month: "short" },
   { day: "numeric", month: "short", year: "numeric" },
 ]);
+/** Characters before and after what was found that are listed with it. */
+const [BEFORE, AFTER] = [16, 80];
 /** How many conversations are listed in a frame. */
 const ROWS = 40;
 /** Milliseconds without a word from a tab that was getting an answer: it has gone. */
@@ -30,15 +32,19 @@ export class Conversations {
   #chat;
   /** @type {Entry[]} */
   #entries = [];
-  /** @type {Map<string, {item: HTMLElement, entry: Entry, current: boolean, key: string}>} how they are listed, by id */
+  /**
+   * How they are listed, by id; `where`: what was said around the words that are looked for.
+   *
+   * @type {Map<string, {item: HTMLElement, entry: Entry, current: boolean, where: string, key: string}>}
+   */
   #items = new Map();
   /** @type {Conversation[]} what was deleted last, for undo */
   #deleted = [];
   /** @type {Conversation | undefined} the one of them that was shown */
   #closed;
-  /** Ids that an answer which ends later must not bring back. */
+  /** Ids of what is deleted, here or in another tab: an answer that ends later must not bring it back. */
   #gone = new Set();
-  /** @type {Set<string> | null} the conversations that were found; null where nothing is looked for */
+  /** @type {Map<string, string> | null} where what is looked for was said, by id; null where nothing is looked for */
   #found = null;
   #state = "kept";
   /** @type {object | undefined} the last change by another tab of the conversation that is shown */
@@ -76,6 +82,11 @@ export class Conversations {
       this.#chat.focus();
     });
     $("undo").addEventListener("click", () => this.#undo());
+    $("keep").addEventListener("click", () => this.#keepLost());
+    addEventListener("pagehide", () => {
+      const kept = this.#chat.growing.filter(({ id }) => !this.#gone.has(id));
+      for (const conversation of kept) archive.leave(conversation);
+    });
     $("show-history").addEventListener("click", () => this.#unfold(!$("conversations").classList.contains("open")));
     $("search").addEventListener("input", () => this.#search());
     $("import-file").addEventListener("change", () => this.#import());
@@ -86,20 +97,29 @@ export class Conversations {
   /** Opens the conversation that this tab showed before it was reloaded. */
   async #restore() {
     const id = remembered();
+    await this.#archive.take();
     await this.#list();
     const last = id && (await this.#archive.get(id));
     // A question may have been asked meanwhile.
     if (last && this.#chat.conversation.messages.length === 0) this.#try(last, () => this.#chat.show(last));
   }
 
-  /** @param {{id: string, growing: boolean}} change made by another tab; growing: while it is answered there */
+  /**
+   * @param {{id: string, growing: boolean, deleted?: boolean}} change made by another tab; growing: while it is
+   *   answered there
+   */
   async #changed(change) {
-    const { id, growing } = change;
+    const { id, growing, deleted } = change;
     const shown = id === this.#chat.conversation.id;
     if (shown) this.#latest = change;
+    if (deleted && !shown) this.#chat.drop(id);
+    const back = !deleted && this.#gone.delete(id);
+    if (deleted) this.#gone.add(id);
     await this.#list();
     const now = shown && (await this.#archive.get(id));
     const { conversation, busy } = this.#chat;
+    // What goes on here is what was brought back there, and more.
+    if (back && now && busy && id === conversation.id) conversation.revision = now.revision;
     // Another may have come meanwhile.
     if (change !== this.#latest || id !== conversation.id || busy) return;
     if (now && (now.revision ?? 0) > (conversation.revision ?? 0)) {
@@ -124,8 +144,10 @@ export class Conversations {
 
   /** @param {{conversation: Conversation, shown: boolean, growing: boolean}} change growing: while it is answered */
   async #keep({ conversation, shown, growing }) {
-    const { id } = conversation;
-    if (this.#gone.has(id) || conversation.messages.length === 0) return;
+    const { id, messages } = conversation;
+    // Whoever asks on wants to keep it.
+    if (messages.at(-1)?.role === "user") this.#gone.delete(id);
+    if (this.#gone.has(id) || messages.length === 0) return;
     if (shown) this.#tell(false);
     const entry = await this.#archive.put(conversation, growing);
     this.#remember();
@@ -156,6 +178,15 @@ export class Conversations {
     $("search").value = "";
     this.#found = null;
     this.hush();
+  }
+
+  /** Keeps the conversation that is shown, which another tab has deleted. */
+  async #keepLost() {
+    const { conversation, busy } = this.#chat;
+    this.#gone.delete(conversation.id);
+    await this.#archive.put(conversation, busy);
+    await this.#list();
+    this.#chat.focus();
   }
 
   /** Notes which conversation is shown. */
@@ -230,6 +261,7 @@ export class Conversations {
     }
     if (from + ROWS < entries.length) this.#frame = requestAnimationFrame(() => this.#draw(from + ROWS));
     const { id: current } = this.#chat.conversation;
+    $("lost").hidden = !this.#gone.has(current);
     const item = this.#items.get(current)?.item;
     if (item?.isConnected && current !== this.#at) {
       this.#at = current;
@@ -248,15 +280,17 @@ export class Conversations {
     const { id, title, pinned, changed } = entry;
     const current = id === this.#chat.conversation.id;
     const known = this.#items.get(id);
-    if (known?.entry === entry && known.current === current) return known.item;
+    const where = this.#found?.get(id) ?? "";
+    if (known?.entry === entry && known.current === current && known.where === where) return known.item;
     const when = this.#chat.away(id) ? TEXTS.answering : this.#when(changed);
-    const key = JSON.stringify([title, pinned, current, when]);
+    const key = JSON.stringify([title, pinned, current, when, where]);
     if (known && (known.key === key || known.item.querySelector("input"))) {
-      Object.assign(known, { entry, current });
+      Object.assign(known, { entry, current, where });
       return known.item;
     }
     const open = button("", () => this.#open(id), { class: "title", title, "aria-current": `${current}` });
     open.append(html("span", { dir: "auto" }, `${pinned ? "★ " : ""}${title}`), html("time", {}, when));
+    if (where) open.append(excerpt(where, sought()));
     const more = button("", () => this.#offer(id, more), {
       class: "icon",
       "aria-label": fill(TEXTS.more, { title }),
@@ -268,11 +302,11 @@ export class Conversations {
       const second = document.activeElement?.matches(".icon");
       known.item.replaceChildren(open, more);
       if (focused) (second ? more : open).focus();
-      Object.assign(known, { entry, current, key });
+      Object.assign(known, { entry, current, where, key });
       return known.item;
     }
     const item = html("li", { "data-id": id }, open, more);
-    this.#items.set(id, { item, entry, current, key });
+    this.#items.set(id, { item, entry, current, where, key });
     return item;
   }
 
@@ -386,12 +420,13 @@ export class Conversations {
   async #undo() {
     for (const conversation of this.#deleted) {
       this.#gone.delete(conversation.id);
-      await this.#archive.put(conversation);
+      // Another tab that shows it may have kept it.
+      if (!(await this.#archive.get(conversation.id))) await this.#archive.put(conversation);
     }
     this.#deleted = [];
     this.hush();
     await this.#list();
-    const closed = this.#closed;
+    const closed = this.#closed && (await this.#archive.get(this.#closed.id));
     if (closed) this.#try(closed, () => this.#chat.show(closed));
     $("conversation-list").querySelector("button")?.focus();
   }
@@ -400,16 +435,17 @@ export class Conversations {
   async #search() {
     const words = sought();
     const has = (/** @type {string} */ text) => text.toLowerCase().includes(words);
-    this.#found = words ? new Set() : null;
+    this.#found = words ? new Map() : null;
     const found = this.#found;
-    for (const { id, title } of this.#entries) if (has(title)) found?.add(id);
+    for (const { id, title } of this.#entries) if (has(title)) found?.set(id, "");
     this.#draw();
     if (!found) return;
     for (const { id } of this.#entries) {
       if (found.has(id)) continue;
       const conversation = await this.#archive.get(id);
       if (this.#found !== found) return;
-      if (textsOf(conversation?.messages).some(has)) found.add(id);
+      const text = textsOf(conversation?.messages).find(has);
+      if (text !== undefined) found.set(id, text);
     }
     this.#draw();
   }
@@ -474,6 +510,22 @@ function step(menu, event) {
   if (next === undefined) return;
   event.preventDefault();
   items[next].focus();
+}
+
+/**
+ * What was said around words that were found, in a line.
+ *
+ * @param {string} text
+ * @param {string} words in lower case
+ */
+function excerpt(text, words) {
+  const at = text.toLowerCase().indexOf(words);
+  const end = at + words.length;
+  const from = Math.max(0, at - BEFORE);
+  // It begins with a whole word.
+  const before = from > 0 ? text.slice(from, at).replace(/^\S*\s/, "…") : text.slice(0, at);
+  const mark = html("mark", {}, text.slice(at, end));
+  return html("span", { class: "excerpt", dir: "auto" }, before, mark, text.slice(end, end + AFTER));
 }
 
 /** What is looked for, in lower case. */

@@ -3,7 +3,7 @@ import { Bars, Chart } from "./charts.js";
 import { html } from "./dom.js";
 import { adapterName, formatBytes, tenths } from "./format.js";
 import { nameOf } from "./loader.js";
-import { figures, KEPT, Samples } from "./samples.js";
+import { figures, KEPT } from "./samples.js";
 import { Facts, Table } from "./tables.js";
 import { fill, number, texts } from "./texts.js";
 
@@ -23,7 +23,7 @@ const known = (/** @type {number | null} */ value, /** @type {(value: number) =>
 /** The view of one engine. */
 export class EngineView {
   #engine;
-  #samples = new Samples();
+  #samples;
   /** @type {Map<number, number>} the place of each tab that is there, by id: it has its colour and number */
   #places = new Map();
   #hint = html("p", { class: "lead" });
@@ -40,9 +40,13 @@ export class EngineView {
   #about = new Facts(TEXTS.about);
   element = html("div");
 
-  /** @param {Engine} engine */
-  constructor(engine) {
+  /**
+   * @param {Engine} engine
+   * @param {import("./samples.js").Samples} samples what its metrics have said
+   */
+  constructor(engine, samples) {
     this.#engine = engine;
+    this.#samples = samples;
     const another = html("a", { class: "button", href: "", target: "_blank", rel: "noopener" }, TEXTS.another);
     another.hidden = engine.host === "private";
     const [rate, steps, blocks, requests] = [this.#rate, this.#steps, this.#blocks, this.#requests];
@@ -59,14 +63,8 @@ export class EngineView {
     this.#about.element.classList.add("about");
   }
 
-  /**
-   * @param {any} metrics
-   * @param {number} now milliseconds
-   * @param {boolean} seen whether somebody looks
-   */
-  show(metrics, now, seen) {
-    this.#samples.add(metrics, now);
-    if (!seen) return;
+  /** @param {any} metrics the latest, which are in the samples, too */
+  show(metrics) {
     const { host, info } = this.#engine;
     const tabs = this.#known(metrics.host.tabs);
     this.#hint.textContent = host === "private" ? TEXTS.apart : tabs.length > 1 ? TEXTS.many : TEXTS.alone;

@@ -54,6 +54,16 @@ export class Loader extends EventTarget {
     return this.#loading !== null && !this.current;
   }
 
+  /** The name of the model that is loaded while the present one stays; null where none is. */
+  get next() {
+    return this.#loading && this.current && nameOf(this.#loading.source);
+  }
+
+  /** Ends loading another model. */
+  cancel() {
+    if (this.next) this.#loading?.controller.abort();
+  }
+
   /** Gives the engine, loaded if there is none. */
   async load() {
     if (this.current) return this.current;

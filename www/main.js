@@ -13,6 +13,8 @@ import { Picker } from "./picker.js";
 import "./renderers.js";
 import { Settings } from "./settings.js";
 import { offerSite } from "./site.js";
+import { Engine } from "./tabloom/index.js";
+import { showSwitching } from "./switching.js";
 import { Tabs } from "./tabs.js";
 import { fill, loadLanguage, texts } from "./texts.js";
 import { script } from "./trusted.js";
@@ -42,10 +44,15 @@ const chat = new Chat(loader, settings);
 const conversations = new Conversations(new Archive(), chat);
 new Picker(loader, chat);
 new Better(loader, chat);
+showSwitching(loader);
 offerSite(loader);
 offerInstall();
 
 tellModel();
+// What is known already is told above the suggestions: nothing jumps, and on a phone it is in sight.
+const onCpu = query.get("device") === "cpu";
+if (onCpu) tellAbove(texts.main.processor);
+else if (loader.source === BUILT_IN && !("gpu" in navigator)) tellAbove(texts.main.withoutGpu);
 for (const text of SUGGESTIONS) $("suggestions").append(button(text, () => chat.ask(text)));
 
 loader.addEventListener("change", () => {
@@ -54,10 +61,16 @@ loader.addEventListener("change", () => {
   tellModel();
   if (!current) return;
   const { adapter, device, software } = current.info;
-  const processor = loader.withoutGpu ? texts.main.withoutGpu : texts.main.processor;
-  const graphics = software ? fill(texts.main.software, { adapter }) : adapter;
-  write($("adapter"), device === "cpu" ? processor : graphics);
+  if (device === "cpu") tellAbove(loader.withoutGpu ? texts.main.withoutGpu : texts.main.processor);
+  else write($("adapter"), software ? fill(texts.main.software, { adapter }) : adapter);
 });
+
+/** @param {string} text on what the model runs, where visitors should know */
+function tellAbove(text) {
+  const place = $("adapter");
+  if (place.nextElementSibling !== $("suggestions")) $("suggestions").before(place);
+  write(place, text);
+}
 
 /** Says how good the built-in model is, while it is the one in use. */
 function tellModel() {
@@ -86,6 +99,7 @@ const views = {
     loader.addEventListener("change", watch);
     tabs.addEventListener("change", watch);
     watch();
+    for (const type of ["change", "show"]) chat.addEventListener(type, () => panel.wake());
   },
 };
 
@@ -94,17 +108,27 @@ tabs.addEventListener("change", look);
 tabs.addEventListener("change", () => conversations.hush());
 look();
 
-/** Loads the view that is shown, unless it is there. */
+/** Loads the view that is shown. */
 function look() {
-  const name = /** @type {keyof typeof views} */ (tabs.current);
+  make(/** @type {keyof typeof views} */ (tabs.current));
+}
+
+/**
+ * Loads a view, unless it is there.
+ *
+ * @param {keyof typeof views} name
+ */
+function make(name) {
   views[name]?.();
   delete (/** @type {any} */ (views)[name]);
 }
 
 // The page is shown before the model is asked for.
 await new Promise((resolve) => setTimeout(resolve));
-chat.start();
+chat.autoload();
 chat.focus();
-// The model comes first.
-await loader.load().catch(() => {});
+// The model comes first, unless the visitor is asked about it.
+if (!Engine.interrupted) await loader.load().catch(() => {});
+// Its charts reach back to here.
+make("engine");
 await keepOffline();

@@ -1,8 +1,8 @@
-// The view of the engine: reads its metrics while somebody looks, and then, more slowly, for as long as its charts
-// reach back: who comes back sees what happened meanwhile.
+// The view of the engine: reads its metrics while somebody looks, and more slowly after anything has happened, for as
+// long as its charts reach back: who looks later sees it.
 import { html, write } from "./dom.js";
 import { EngineView } from "./engine-view.js";
-import { KEPT } from "./samples.js";
+import { KEPT, Samples } from "./samples.js";
 import { texts } from "./texts.js";
 
 /** @import { Engine } from "./tabloom/index.js" */
@@ -19,8 +19,11 @@ export class Panel {
   #engine;
   /** @type {EngineView | null} of this engine, once somebody has looked */
   #view = null;
-  /** Stands for the current loop of readings: another one replaces it, and it ends. */
-  #reading = {};
+  #samples = new Samples();
+  /** Until when metrics are read that nobody looks at. */
+  #until = 0;
+  /** @type {object | null} stands for the current loop of readings: another one replaces it, and it ends */
+  #reading = null;
 
   /** @param {HTMLElement} place where it is shown */
   constructor(place) {
@@ -36,6 +39,12 @@ export class Panel {
     this.#read();
   }
 
+  /** Something happens in the engine, or soon will. */
+  wake() {
+    this.#until = performance.now() + KEPT;
+    if (!this.#reading) this.#read();
+  }
+
   /**
    * Shows this engine from now on, or that there is none.
    *
@@ -46,32 +55,42 @@ export class Panel {
     this.#engine = engine;
     this.#view?.element.remove();
     this.#view = null;
+    this.#samples = new Samples();
     write(this.#state, engine ? "" : texts.engine.none);
     this.#read();
   }
 
   async #read() {
     const engine = this.#engine;
-    const reading = (this.#reading = {});
+    const reading = (this.#reading = engine ? {} : null);
     const seen = this.#open && !document.hidden;
-    const end = seen ? Infinity : performance.now() + KEPT;
-    const wanted = () => this.#reading === reading && (seen || this.#view !== null) && performance.now() < end;
-    if (!engine || !wanted()) return;
-    while (wanted()) {
+    this.#until = performance.now() + KEPT;
+    const current = () => this.#reading === reading;
+    while (engine && current() && (seen || performance.now() < this.#until)) {
       try {
         const metrics = await engine.metrics();
-        if (!wanted()) return;
-        this.#view ??= new EngineView(engine);
-        this.#view.show(metrics, performance.now(), seen);
-        this.#place.append(this.#view.element);
+        if (!current()) return;
+        this.#samples.add(metrics, performance.now());
+        if (seen) this.#show(engine, metrics);
       } catch (/** @type {any} */ error) {
         // Another request would bring the engine back to life; only the visitor's requests may do that.
-        if (!wanted()) return;
+        if (!current()) return;
         write(this.#state, error.message);
         this.#view?.element.remove();
         return;
       }
       await new Promise((resolve) => setTimeout(resolve, seen ? PERIODS.seen : PERIODS.unseen));
     }
+    if (current()) this.#reading = null;
+  }
+
+  /**
+   * @param {Engine} engine
+   * @param {any} metrics
+   */
+  #show(engine, metrics) {
+    this.#view ??= new EngineView(engine, this.#samples);
+    this.#view.show(metrics);
+    this.#place.append(this.#view.element);
   }
 }

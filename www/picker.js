@@ -86,7 +86,9 @@ export class Picker {
     const { usage = 0, quota } = storage;
     const room =
       quota === undefined ? TEXTS.unknownRoom : fill(TEXTS.room, { bytes: formatBytes(Math.max(0, quota - usage)) });
-    write($("room"), [room, TEXTS.memory, navigator.onLine ? "" : TEXTS.offline].join(" "));
+    const { memory, memoryOnCpu } = TEXTS;
+    const onCpu = this.#loader.current?.info.device === "cpu";
+    write($("room"), [room, onCpu ? memoryOnCpu : memory, navigator.onLine ? "" : TEXTS.offline].join(" "));
 
     const address = new URL(BUILT_IN, location.href).href;
     const others = kept.filter(({ model }) => model !== address);

@@ -1,5 +1,6 @@
 // The visitor's settings: those of the conversation that is shown, with which a new one begins.
 
+import { titleOf } from "./tabloom/element/parts.js";
 import { $, write } from "./dom.js";
 import { fill, texts } from "./texts.js";
 
@@ -50,6 +51,7 @@ export class Settings extends EventTarget {
     this.suit(null);
     form.addEventListener("input", ({ target }) => this.#take(/** @type {HTMLInputElement} */ (target)));
     form.addEventListener("submit", (event) => event.preventDefault());
+    $("unprompt").addEventListener("click", () => this.set({ system: "" }));
     form.addEventListener("reset", (event) => {
       event.preventDefault();
       const before = this.own;
@@ -149,6 +151,10 @@ export class Settings extends EventTarget {
 
   #fill() {
     this.#measure();
+    // A new chat is asked with it without another word.
+    const system = this.values.system.trim();
+    $("prompted").hidden = !system;
+    write($("prompted").querySelector("span"), fill(texts.settings.prompted, { system: titleOf(system) }));
     for (const [name, value] of Object.entries(this.values)) {
       const field = /** @type {HTMLInputElement} */ (this.#form.elements.namedItem(name));
       // What the visitor types is left as it is written.

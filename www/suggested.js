@@ -3,7 +3,11 @@
 
 /** @import { texts } from "./texts.js" */
 
-/** @typedef {{name: string, address: string, bytes: number, about: keyof typeof texts.models}} Suggested */
+/**
+ * `gpu`: too slow on the CPU.
+ *
+ * @typedef {{name: string, address: string, bytes: number, about: keyof typeof texts.models, gpu?: boolean}} Suggested
+ */
 
 export const LICENCE = "Apache 2.0";
 
@@ -38,17 +42,20 @@ export const SUGGESTED = [
     address: "https://huggingface.co/Qwen/Qwen2.5-1.5B-Instruct-GGUF/resolve/main/qwen2.5-1.5b-instruct-q4_k_m.gguf",
     bytes: 1117e6,
     about: "languagesOnGpu",
+    gpu: true,
   },
   {
     name: "Qwen3 1.7B, Q8_0",
     address: "https://huggingface.co/Qwen/Qwen3-1.7B-GGUF/resolve/main/Qwen3-1.7B-Q8_0.gguf",
     bytes: 1834e6,
     about: "thinksOnGpu",
+    gpu: true,
   },
   {
     name: "Qwen3 4B, Q4_K_M",
     address: "https://huggingface.co/Qwen/Qwen3-4B-GGUF/resolve/main/Qwen3-4B-Q4_K_M.gguf",
     bytes: 2497e6,
     about: "thinksOnStrongGpu",
+    gpu: true,
   },
 ];

@@ -1,24 +1,10 @@
 // A chat that waits for its turn: while another tab gets an answer in the same conversation, what is sent here waits
 // for its end, and can be taken back until then.
-import { Chat, html } from "./tabloom/element/parts.js";
-import { button } from "./dom.js";
-import { fill, texts } from "./texts.js";
-import { titleOf } from "./title.js";
+import { Chat } from "./tabloom/element/parts.js";
 
 /** The package's chat, in turn with other tabs. */
 export class ChatInTurn extends Chat {
   #elsewhere = false;
-  /** @type {Parameters<Chat["send"]> | null} */
-  #waiting = null;
-  #told = html("span", { dir: "auto" });
-  #note = html("p", { class: "editing", role: "status", hidden: "" }, this.#told);
-
-  /** @param {ConstructorParameters<typeof Chat>} of */
-  constructor(...of) {
-    super(...of);
-    this.#note.append(button(texts.chat.takeBack, () => this.takeBack(), { class: "plain" }));
-    this.view.input.form?.before(this.#note);
-  }
 
   /** Whether another tab gets an answer in this conversation. */
   get elsewhere() {
@@ -26,16 +12,14 @@ export class ChatInTurn extends Chat {
   }
 
   set elsewhere(elsewhere) {
+    const ended = this.#elsewhere && !elsewhere;
     this.#elsewhere = elsewhere;
-    const waiting = this.#waiting;
-    if (elsewhere || !waiting) return;
-    this.#wait(null);
-    super.send(...waiting);
+    if (ended && !this.answering) this.waiting?.send();
   }
 
   /** Whether a question is being answered, or waits. */
   get busy() {
-    return super.busy || this.#waiting !== null;
+    return super.busy || Boolean(this.waiting?.any);
   }
 
   /** Whether a question is being answered here. */
@@ -43,16 +27,14 @@ export class ChatInTurn extends Chat {
     return super.busy;
   }
 
-  /** @param {Parameters<Chat["send"]>} question */
-  async send(...question) {
-    if (!this.#elsewhere || !question[0].trim()) return super.send(...question);
-    this.#wait(question);
-    return null;
+  /** Whether a question has to wait. */
+  get occupied() {
+    return this.answering || this.#elsewhere;
   }
 
   stop() {
-    if (this.#waiting) this.takeBack();
-    else super.stop();
+    if (this.answering) super.stop();
+    else this.waiting?.back();
   }
 
   /** @param {Parameters<Chat["show"]>} messages */
@@ -63,28 +45,8 @@ export class ChatInTurn extends Chat {
 
   /** Ends all but an answer: another conversation is shown. */
   pause() {
-    this.takeBack();
+    this.waiting?.back();
     this.editing.end();
     this.view.hush();
-  }
-
-  /** Puts the question that waits back into the input, before what was written there since. */
-  takeBack() {
-    if (!this.#waiting) return;
-    const [content, edited] = this.#waiting;
-    const { view, editing, conversation } = this;
-    this.#wait(null);
-    const again = edited !== undefined && conversation.messages[edited] !== undefined;
-    if (again) editing.begin(edited);
-    view.content = again ? content : [content, view.content].filter(Boolean).join("\n\n");
-    view.input.focus();
-  }
-
-  /** @param {Parameters<Chat["send"]> | null} question */
-  #wait(question) {
-    this.#waiting = question;
-    this.#told.textContent = question && fill(texts.chat.waiting, { question: titleOf(question[0]) });
-    this.#note.hidden = !question;
-    this.update();
   }
 }

@@ -53,12 +53,14 @@ export declare class TabloomChat extends Base {
         compile: string;
         ready: string;
         thinking: string;
+        next: string;
         length: string;
         full: string;
         stopped: string;
         forgotten: string;
         problem: string;
         noGpu: string;
+        interrupted: string;
         retry: string;
         processor: string;
         attach: string;
@@ -142,10 +144,10 @@ export declare class Answering {
 export declare function isGone(error: any): boolean;
 
 // element/chat.d.ts
+import { Engine } from "../index.js";
 import { Conversation } from "./conversation.js";
 import { Editing } from "./editing.js";
 import { View } from "./view/view.js";
-import type { Engine } from "../index.js";
 import type { ChatCompletionChunk, ChatCompletionParams } from "../types.js";
 import type { TabloomChatEventMap, TabloomChatMessage, TabloomChatState } from "./types.js";
 export type EngineSource = {
@@ -177,13 +179,16 @@ export declare class Chat {
     readonly view: View;
     readonly conversation: Conversation;
     readonly editing: Editing;
+    waiting: import("./waiting.js").Waiting | undefined;
     constructor(root: ShadowRoot, host: Host);
     get busy(): boolean;
+    get occupied(): boolean;
     get said(): TabloomChatMessage[];
     get state(): TabloomChatState;
     show(messages: TabloomChatMessage[]): void;
     load(): Promise<Engine>;
     start(): void;
+    autoload(): void;
     send(text: string, edited?: number): Promise<TabloomChatMessage | null>;
     stop(): void;
     clear(): void;
@@ -245,6 +250,7 @@ export { checked } from "./history.js";
 export { RENDERERS } from "./prose/renderers.js";
 export { unquote } from "./quotes.js";
 export { TEXTS } from "./texts.js";
+export { titleOf } from "./title.js";
 export { Message } from "./view/message.js";
 
 // element/prose/renderers.d.ts
@@ -297,12 +303,14 @@ export declare const TEXTS: {
     compile: string;
     ready: string;
     thinking: string;
+    next: string;
     length: string;
     full: string;
     stopped: string;
     forgotten: string;
     problem: string;
     noGpu: string;
+    interrupted: string;
     retry: string;
     processor: string;
     attach: string;
@@ -325,6 +333,9 @@ export declare const TEXTS: {
     listening: string;
     notHeard: string;
 };
+
+// element/title.d.ts
+export declare function titleOf(content: string): string;
 
 // element/types.d.ts
 import type { Engine, TabloomError } from "../index.js";
@@ -435,6 +446,18 @@ export declare class View {
     refresh(): void;
 }
 
+// element/waiting.d.ts
+export declare function wait(chat: import("./chat.js").Chat): void;
+export declare class Waiting {
+    #private;
+    constructor(chat: import("./chat.js").Chat);
+    get any(): boolean;
+    add(content: string, edited?: number): void;
+    end(well: boolean): void;
+    send(): void;
+    back(): void;
+}
+
 // error.d.ts
 export declare class TabloomError extends Error {
     code: string;
@@ -452,12 +475,17 @@ export declare function noHost(host: string, reason: string, advice?: string): T
 export declare class Silence extends TabloomError {
     constructor();
 }
+export declare class Gone extends TabloomError {
+    moved: boolean;
+    constructor();
+}
 export declare class Departure extends Error {
 }
 
 // index.d.ts
 import { TextCompletions } from "./calls/completions.js";
 import { TabloomError } from "./error.js";
+import { budget } from "./memory.js";
 import { Models } from "./models/kept.js";
 export { TabloomError };
 export * from "./types.js";
@@ -476,9 +504,10 @@ export declare class Engine {
     store: Models;
     fetch: (input: RequestInfo | URL, init?: RequestInit) => Promise<Response>;
     static store: Models;
+    static get interrupted(): boolean;
     static load(source: ModelSource, options?: LoadOptions): Promise<Engine>;
     static probe(options?: ProbeOptions): Promise<Probe>;
-    constructor(session: Serving);
+    constructor(session: Serving, allowed: ReturnType<typeof budget>);
     get info(): EngineInfo;
     get host(): import("./types.js").HostKind | null;
     metrics(): Promise<EngineMetrics>;
@@ -508,6 +537,16 @@ declare class Embeddings {
     constructor(session: Serving);
     create(params: EmbeddingParams, options?: RequestOptions): Promise<EmbeddingResponse>;
 }
+
+// memory.d.ts
+import type { BudgetReason } from "./types.js";
+export declare const platform: Exclude<BudgetReason, "option">;
+export declare function budget(budgetBytes?: number): {
+    budgetBytes: number;
+    budgetReason: BudgetReason;
+};
+export declare let interrupted: boolean;
+export declare function mark(): () => void;
 
 // models/kept.d.ts
 import type { StoreSize, StoredModel } from "../types.js";
@@ -700,6 +739,7 @@ export interface LoadOptions extends NameOptions {
   host?: "auto" | HostKind;
   isolation?: "shared" | "tab" | { session: string };
   budgetBytes?: number;
+  gpu?: GpuFeatures;
   store?: "cache" | "opfs" | "none";
   integrity?: Manifest;
   fallback?: FallbackOptions;
@@ -707,6 +747,10 @@ export interface LoadOptions extends NameOptions {
   signal?: AbortSignal;
   workerUrl?: string | { toString(): string };
 }
+export interface GpuFeatures {
+  subgroups?: boolean;
+}
+export type BudgetReason = "option" | "ios" | "android" | "desktop";
 export interface FallbackOptions {
   baseURL: string | URL;
   model: string;
@@ -717,6 +761,8 @@ export type FallbackReason =
   | "no_gpu"
   | "too_large"
   | "out_of_memory"
+  | "device_lost_again"
+  | "pipeline"
   | "over_budget"
   | "queue_full"
   | "no_host"
@@ -738,6 +784,8 @@ export interface EngineInfo {
   software: boolean;
   context: number;
   weightBytes: number;
+  budgetBytes: number;
+  budgetReason: BudgetReason;
   stored: boolean;
   draft: { weightBytes: number } | { error: string } | null;
   sampling: {
@@ -817,7 +865,7 @@ export interface HostState {
 }
 
 // types/probe.d.ts
-import type { LoadOptions, NameOptions } from "./load.js";
+import type { BudgetReason, LoadOptions, NameOptions } from "./load.js";
 export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
   models?: ModelToProbe[];
   kvBytes?: number;
@@ -836,6 +884,7 @@ export interface Probe {
   memory: {
     deviceBytes: number | null;
     budgetBytes: number;
+    budgetReason: BudgetReason;
   };
   workers: {
     shared: boolean;

@@ -1,7 +1,10 @@
 //! What the handlers share.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use tabloom::api::Model;
+use tokio::sync::Semaphore;
 
 use crate::{
     arguments::Arguments,
@@ -9,16 +12,22 @@ use crate::{
     failure::Failure,
 };
 
+/// Bytes of all bodies together, until they are read. As JSON values they take many times as much.
+const TOGETHER: usize = 4 << 20;
+
 /// State shared by the handlers.
 pub struct App {
     pub engine: Engine,
     pub model: Model,
     pub arguments: Arguments,
+    /// Room for bodies, in bytes.
+    pub bodies: Arc<Semaphore>,
 }
 
 impl App {
     pub fn new(engine: Engine, arguments: Arguments) -> App {
-        App { engine, model: Model::new(arguments.name(), now()), arguments }
+        let bodies = Arc::new(Semaphore::new(TOGETHER));
+        App { engine, model: Model::new(arguments.name(), now()), arguments, bodies }
     }
 
     /// Refuses requests for another model; a request without a model name is accepted.

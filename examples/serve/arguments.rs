@@ -24,6 +24,10 @@ pub struct Arguments {
     pub max_queue: usize,
     #[arg(long, default_value = "127.0.0.1")]
     pub host: IpAddr,
+    /// A name in the header `Host` that is accepted on a loopback address, beside the loopback's own. May
+    /// be repeated.
+    #[arg(long)]
+    pub allow_host: Vec<String>,
     /// 0 chooses a free one.
     #[arg(long, default_value_t = 8000)]
     pub port: u16,

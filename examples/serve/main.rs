@@ -12,9 +12,11 @@
 mod answers;
 mod app;
 mod arguments;
+mod body;
 mod engine;
 mod failure;
 mod guard;
+mod listen;
 mod routes;
 
 use std::{io::Write, sync::Arc, time::Duration};
@@ -47,11 +49,11 @@ async fn serve(arguments: Arguments) -> Result<()> {
     println!("listening on http://{}", listener.local_addr()?);
     std::io::stdout().flush()?;
     let app = Arc::new(App::new(engine, arguments));
-    let server = axum::serve(listener, routes::router(app)).with_graceful_shutdown(stop());
     select! {
-        result = server => result.context("the server failed"),
-        () = give_up() => Ok(()),
+        () = listen::serve(listener, routes::router(app), stop()) => {}
+        () = give_up() => {}
     }
+    Ok(())
 }
 
 /// Resolves when the grace period for running requests has ended.

@@ -4,35 +4,25 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    body::Body,
-    extract::{FromRequest, Path, Request, State},
-    http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_TYPE},
+    extract::{Path, State},
+    http::{Method, StatusCode, Uri, header::CONTENT_TYPE},
     middleware::from_fn_with_state,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use futures::StreamExt;
-use serde_json::Value;
-use tabloom::{
-    Error,
-    api::{
-        ChatCompletionRequest, CompletionRequest, DetokenizeRequest, EmbeddingRequest, ModelList,
-        TokenizeRequest,
-    },
+use tabloom::api::{
+    ChatCompletionRequest, CompletionRequest, DetokenizeRequest, EmbeddingRequest, ModelList,
+    TokenizeRequest,
 };
 
 use crate::{
     answers::{json, streamed, whole},
     app::App,
+    body::{Body, PROMPT, TEXT},
     engine::now,
     failure::Failure,
     guard,
 };
-
-/// Largest accepted body in bytes: far more than the longest context.
-const LONGEST: usize = 64 << 20;
-/// Bytes to read of a larger body before the response.
-const MOST_READ: usize = 1 << 30;
 
 type Shared = State<Arc<App>>;
 type Answer = Result<Response, Failure>;
@@ -52,11 +42,12 @@ pub fn router(app: Arc<App>) -> Router {
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(app.clone(), guard::key))
         .layer(from_fn_with_state(app.clone(), guard::origin))
+        .layer(from_fn_with_state(app.clone(), guard::host))
         .with_state(app)
 }
 
-async fn chat(State(app): Shared, Json(body): Json) -> Answer {
-    let request = ChatCompletionRequest::read(&body)?;
+async fn chat(State(app): Shared, body: Body<PROMPT>) -> Answer {
+    let request = body.read(|value| ChatCompletionRequest::read(value)).await?;
     app.check_model(request.model.as_deref())?;
     let request = request.validate()?;
     let stream = request.stream;
@@ -65,8 +56,8 @@ async fn chat(State(app): Shared, Json(body): Json) -> Answer {
     if stream { Ok(streamed(replies)) } else { whole(replies).await }
 }
 
-async fn complete(State(app): Shared, Json(body): Json) -> Answer {
-    let request = CompletionRequest::read(&body)?.validate()?;
+async fn complete(State(app): Shared, body: Body<PROMPT>) -> Answer {
+    let request = body.read(|value| CompletionRequest::read(value)).await?.validate()?;
     app.check_model(request.settings.model.as_deref())?;
     let stream = request.settings.stream;
     let asked = app.engine.submit(move |service, moment| service.complete(request, moment, &[]));
@@ -74,8 +65,8 @@ async fn complete(State(app): Shared, Json(body): Json) -> Answer {
     if stream { Ok(streamed(replies)) } else { whole(replies).await }
 }
 
-async fn embed(State(app): Shared, Json(body): Json) -> Answer {
-    let request = EmbeddingRequest::read(&body)?;
+async fn embed(State(app): Shared, body: Body<PROMPT>) -> Answer {
+    let request = body.read(|value| EmbeddingRequest::read(value)).await?;
     app.check_model(request.model.as_deref())?;
     let request = request.validate()?;
     let asked =
@@ -92,14 +83,14 @@ async fn model(State(app): Shared, Path(id): Path<String>) -> Answer {
     Ok(json(&app.model))
 }
 
-async fn tokenize(State(app): Shared, Json(body): Json) -> Answer {
-    let request = TokenizeRequest::read(&body)?.validate()?;
+async fn tokenize(State(app): Shared, body: Body<TEXT>) -> Answer {
+    let request = body.read(|value| TokenizeRequest::read(value)).await?.validate()?;
     app.check_model(request.model.as_deref())?;
     Ok(json(&app.engine.with(move |service| service.tokenize(&request, now())).await??))
 }
 
-async fn detokenize(State(app): Shared, Json(body): Json) -> Answer {
-    let request = DetokenizeRequest::read(&body)?;
+async fn detokenize(State(app): Shared, body: Body<TEXT>) -> Answer {
+    let request = body.read(|value| DetokenizeRequest::read(value)).await?;
     app.check_model(request.model.as_deref())?;
     Ok(json(&app.engine.with(move |service| service.detokenize(&request)).await??))
 }
@@ -125,56 +116,4 @@ async fn no_route(uri: Uri) -> Failure {
 async fn no_method(method: Method, uri: Uri) -> Failure {
     let message = format!("found {method} {}, expected another method", uri.path());
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", None, message)
-}
-
-/// A JSON body.
-struct Json(Value);
-
-impl<S: Sync> FromRequest<S> for Json {
-    type Rejection = Failure;
-
-    async fn from_request(request: Request, _: &S) -> Result<Json, Failure> {
-        check_type(request.headers())?;
-        let bytes = read(request.into_body()).await?;
-        serde_json::from_slice(&bytes).map(Json).map_err(|error| {
-            let message = format!("found a body that is not JSON: {error}");
-            Failure::new(StatusCode::BAD_REQUEST, "invalid_request", None, message)
-        })
-    }
-}
-
-/// Refuses a body whose content type is not JSON. A page of any origin can send bodies of some other
-/// types without a CORS preflight.
-fn check_type(headers: &HeaderMap) -> Result<(), Failure> {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if kind.split(';').next().map(str::trim) == Some("application/json") {
-        return Ok(());
-    }
-    let message = format!("found content-type {kind:?}, expected application/json");
-    Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", None, message))
-}
-
-/// Reads a body. Of one that is too large, more is read before the error: clients read the response only
-/// after they have sent the body.
-async fn read(body: Body) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let mut length = 0;
-    let mut chunks = body.into_data_stream();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|_| Error::Aborted)?;
-        length += chunk.len();
-        if length <= LONGEST {
-            bytes.extend(&chunk);
-        } else if length <= MOST_READ {
-            bytes = Vec::new();
-        } else {
-            break;
-        }
-    }
-    if length > LONGEST {
-        let message = format!("found a longer body, expected at most {LONGEST} bytes");
-        let status = StatusCode::PAYLOAD_TOO_LARGE;
-        return Err(Failure::new(status, "payload_too_large", None, message));
-    }
-    Ok(bytes)
 }

@@ -5,8 +5,8 @@ import { Stream } from "./stream.js";
 /** Most chunks of a stream that are sent and not read. */
 const WINDOW = 32;
 
-/** @import { Answer, Chunk, CompletionRequest, Received, Request } from "../host/messages.js" */
-/** @import { EngineInfo, HostKind, Progress, RequestOptions } from "../types.js" */
+/** @import { Answer, Chunk, CompletionRequest, LoadedInfo, Received, Request } from "../host/messages.js" */
+/** @import { HostKind, Progress, RequestOptions } from "../types.js" */
 
 /**
  * @typedef {object} Call
@@ -20,7 +20,7 @@ const WINDOW = 32;
  * What answers calls: a session, or a fallback in its place.
  *
  * @typedef {object} Serving
- * @property {EngineInfo | null} info what was loaded, and on what
+ * @property {LoadedInfo | null} info what was loaded, and on what
  * @property {HostKind | null} host where the engine runs now
  * @property {(onProgress?: (progress: Progress) => void) => Promise<void>} start
  * @property {(call: Call, signal?: AbortSignal, mayLeave?: boolean) => void} ask

@@ -19,6 +19,7 @@ const STATUS = new Map(
     aborted: 499,
     closed: 503,
     device_lost: 503,
+    device_lost_again: 503,
     out_of_memory: 503,
   }),
 );

@@ -70,6 +70,12 @@ export class Answering {
     let loaded;
     /** @type {ReturnType<typeof setTimeout> | 0} */
     let keeping = 0;
+    const keep = () => {
+      keeping = 0;
+      if (conversation.messages === messages) conversation.keep();
+    };
+    // The page may be about to go.
+    addEventListener("visibilitychange", keep);
     try {
       loaded = await unlessAborted(host.engine.load(), signal);
       chat.update();
@@ -87,17 +93,14 @@ export class Answering {
         message.end = "stopped";
         if (conversation.messages !== messages) continue;
         if (messages.at(-1) !== message) conversation.add(message);
-        else
-          keeping ||= setTimeout(() => {
-            keeping = 0;
-            conversation.keep();
-          }, KEPT);
+        else keeping ||= setTimeout(keep, KEPT);
       }
     } catch (/** @type {any} */ error) {
       if (signal.aborted) finishReason = "stopped";
       else problem = error;
     }
     clearTimeout(keeping);
+    removeEventListener("visibilitychange", keep);
     // Another may have taken its place.
     if (isGone(problem) && host.engine.current === loaded) host.engine.discard();
     if (finishReason === "length") message.end = full ? "full" : "length";
@@ -119,7 +122,10 @@ export class Answering {
     /** @type {TabloomChatMessage} */
     const answer = { role: "assistant", content: message.content };
     if (said) host.onMessage?.({ message: answer, finishReason });
-    return said && !problem ? answer : null;
+    const done = said && !problem;
+    // Whoever stops an answer may want to ask something else.
+    chat.waiting?.end(done && !signal.aborted);
+    return done ? answer : null;
   }
 
   /**

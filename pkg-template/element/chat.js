@@ -1,10 +1,11 @@
 import { TabloomError } from "../error.js";
+import { Engine } from "../index.js";
 import { Answering } from "./answering.js";
 import { Conversation } from "./conversation.js";
 import { Editing } from "./editing.js";
+import { TEXTS } from "./texts.js";
 import { View } from "./view/view.js";
 
-/** @import { Engine } from "../index.js" */
 /** @import { ChatCompletionChunk, ChatCompletionParams } from "../types.js" */
 /** @import { TabloomChatEventMap, TabloomChatMessage, TabloomChatState } from "./types.js" */
 
@@ -56,7 +57,9 @@ export class Chat {
   editing;
   #host;
   #answering;
-  /** @type {{error: any, redo: () => void} | null} what went wrong, and how to try again */
+  /** @type {import("./waiting.js").Waiting | undefined} loaded with the first question that waits */
+  waiting;
+  /** @type {{error: any, redo?: () => void} | null} what went wrong, and how to try again */
   #problem = null;
 
   /**
@@ -68,7 +71,7 @@ export class Chat {
     this.view = new View(root, {
       engine: () => host.engine.current,
       prompt: host.prompt,
-      send: () => this.send(...this.editing.take()),
+      send: () => this.#ask(),
       stop: () => this.stop(),
       clear: () => (host.clear ? host.clear() : this.clear()),
       start: () => this.start(),
@@ -83,10 +86,10 @@ export class Chat {
         this.conversation.choose(i, version);
       },
       cancel: () => this.editing.end(),
-      retry: () => this.#problem?.redo(),
+      retry: () => this.#problem?.redo?.(),
       processor: () => {
         this.#host.useProcessor?.();
-        this.#problem?.redo();
+        this.#problem?.redo?.();
       },
     });
     this.conversation = new Conversation(this.view, () => host.keep());
@@ -97,6 +100,11 @@ export class Chat {
   /** Whether a question is being answered. */
   get busy() {
     return this.#answering.busy;
+  }
+
+  /** Whether a question has to wait. */
+  get occupied() {
+    return this.busy;
   }
 
   /** The messages, without an answer that is being written. */
@@ -115,6 +123,7 @@ export class Chat {
 
   /** @param {TabloomChatMessage[]} messages another conversation */
   show(messages) {
+    this.waiting?.back();
     this.editing.end();
     this.#answering.drop();
     this.conversation.show(messages);
@@ -140,6 +149,21 @@ export class Chat {
     this.load().catch(() => {});
   }
 
+  /** The same without the visitor's doing: where the page died of it, the visitor is asked. */
+  autoload() {
+    if (!Engine.interrupted) return this.start();
+    this.fail(new TabloomError({ code: "load_interrupted", message: TEXTS.interrupted }), () => this.start());
+  }
+
+  /** Asks what is in the composer, once that can be. */
+  #ask() {
+    if (!this.occupied) return void this.send(...this.editing.take());
+    import("./waiting.js").then(
+      ({ wait }) => wait(this),
+      ({ message }) => this.view.tell(message),
+    );
+  }
+
   /**
    * Asks a question; resolves to the answer, or null if it was stopped before its first word or failed.
    *
@@ -149,7 +173,7 @@ export class Chat {
    */
   async send(text, edited) {
     if (this.busy) {
-      const message = "the chat is answering another question: wait for its end, or call stop()";
+      const message = "the chat is busy: wait, or call stop()";
       throw new TabloomError({ code: "invalid_request", message });
     }
     const content = `${text}`.trim();
@@ -190,7 +214,7 @@ export class Chat {
    * @param {any} error
    * @param {() => void} [redo] tries again
    */
-  fail(error, redo = () => {}) {
+  fail(error, redo) {
     this.#problem = error && { error, redo };
     if (error) this.#host.onError?.(error);
     this.update();

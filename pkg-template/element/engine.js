@@ -25,7 +25,7 @@ const engines = new Map();
  */
 function lend(model, options, onProgress) {
   const name = isAddress(model) ? nameOf(addressOf(model)) : model;
-  const key = JSON.stringify([name, options.device, options.quantize, `${options.workerUrl ?? ""}`]);
+  const key = [name, options.device, options.quantize, options.workerUrl].join("\n");
   const shared = engines.get(key) ?? load(model, options);
   const { engine, lent, loading, progress } = shared;
   engines.set(key, shared);
@@ -99,7 +99,7 @@ export class ChatEngine {
     this.#chat.onLoading();
     try {
       const engine = await lease.engine;
-      if (this.#lease !== lease) throw new DOMException("the chat was stopped", "AbortError");
+      if (this.#lease !== lease) throw new DOMException("stopped", "AbortError");
       if (!this.current) this.#chat.onReady((this.current = engine));
       return engine;
     } catch (error) {

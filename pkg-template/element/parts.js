@@ -11,4 +11,5 @@ export { checked } from "./history.js";
 export { RENDERERS } from "./prose/renderers.js";
 export { unquote } from "./quotes.js";
 export { TEXTS } from "./texts.js";
+export { titleOf } from "./title.js";
 export { Message } from "./view/message.js";

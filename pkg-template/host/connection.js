@@ -1,6 +1,7 @@
 import { whenAborted, unlessAborted } from "../abort.js";
-import { TabloomError, crashed } from "../error.js";
+import { Gone, TabloomError } from "../error.js";
 import { keepPinging } from "./heartbeat.js";
+import { within } from "./rungs/greeting.js";
 import { hold, whenFree } from "../locks.js";
 import { visible, whenVisibilityChanges } from "./page.js";
 import { PROTOCOL, VERSION } from "../version.js";
@@ -46,12 +47,12 @@ export class Connection {
     const connection = new Connection(port, life, host !== null && lingers);
     const { signal } = life;
     keepPinging(connection, life, freezes);
-    const end = () => life.abort(connection.#failure ?? crashed("it is gone"));
+    const end = () => life.abort(connection.#failure ?? new Gone());
     const gone = () => (connection.#failure ? end() : setTimeout(end, LAST_WORDS));
     if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});
     // By this lock the host notices that the page is gone.
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;
-    if (tab) await hold(tab, signal);
+    if (tab) await within(hold(tab, signal), life);
     const introduction = { version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
     const hello = connection.request({ type: "hello", ...introduction });
     // Not later: it may change before the answer comes.
@@ -63,12 +64,14 @@ export class Connection {
   /**
    * @param {PagePort} port
    * @param {AbortController} life
-   * @param {boolean} lingers whether to wait for the end of a host that has failed
+   * @param {boolean} lingers whether to wait for the end of a host that has failed, or for its return
    */
   constructor(port, life, lingers) {
     this.#port = port;
     this.#signal = life.signal;
     port.onmessage = ({ data }) => {
+      // On the leader's rung any script of the site can write to the port.
+      if (!data) return;
       if (data.type === "failed") {
         this.#failure = new TabloomError(data.error);
         if (!lingers) return life.abort(this.#failure);
@@ -79,11 +82,7 @@ export class Connection {
       if (LAST.includes(data.type)) this.#calls.delete(data.id);
       call?.(data);
     };
-    whenAborted(life.signal, () => {
-      port.postMessage({ type: "bye" });
-      port.close();
-      this.#calls.clear();
-    });
+    whenAborted(life.signal, () => this.#calls.clear());
   }
 
   /** @param {Call} message */

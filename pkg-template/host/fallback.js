@@ -5,13 +5,15 @@ import { toJson } from "../json.js";
 import { addressOf } from "../models/address.js";
 
 /** @import { Call, Serving } from "../calls/calls.js" */
-/** @import { EngineInfo } from "../types.js" */
+/** @import { LoadedInfo } from "./messages.js" */
 
 /** Error codes for which the server may answer. */
 const REASONS = /** @type {const} */ ([
   "no_gpu",
   "too_large",
   "out_of_memory",
+  "device_lost_again",
+  "pipeline",
   "over_budget",
   "queue_full",
   "no_host",
@@ -93,7 +95,7 @@ export class Fallback {
     return this.#missing ? null : this.#device.host;
   }
 
-  /** @returns {EngineInfo | null} */
+  /** @returns {LoadedInfo | null} */
   get info() {
     const { baseURL, model } = this.#server;
     const fallback = { baseURL, model, reason: this.#missing?.code ?? null };

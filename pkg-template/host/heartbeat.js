@@ -1,6 +1,6 @@
 import { whenAborted } from "../abort.js";
 import { Silence } from "../error.js";
-import { visible } from "./page.js";
+import { visible, whenVisibilityChanges } from "./page.js";
 
 /**
  * Milliseconds between two pings, and how many may be unanswered: 15 seconds by a worker that the browser
@@ -14,7 +14,8 @@ const [INTERVAL, FROZEN, STUCK] = [1500, 10, 80];
  * Pings a host while the page is visible; ends `life` with {@link Silence} when it does not answer. The
  * worker says that it is alive, the host in it, between two steps, that it goes on.
  *
- * Unanswered pings count, not time: a computer that slept has sent none.
+ * Unanswered pings count, not time: a computer that slept has sent none. A page that is shown pings at once: a
+ * phone may have frozen, or ended, every worker of a browser that was not in use.
  *
  * @param {{call: (message: Request, answered: (answer: Answer) => void) => void}} connection
  * @param {AbortController} life
@@ -23,17 +24,24 @@ const [INTERVAL, FROZEN, STUCK] = [1500, 10, 80];
 export function keepPinging(connection, life, freezes) {
   // Unanswered pings, by the worker and by the host.
   let [silent, stuck] = [0, 0];
-  const timer = setInterval(() => {
+  let mayBeFrozen = freezes;
+  const ping = () => {
     if (!visible()) silent = stuck = 0;
-    else if ((freezes && silent === FROZEN) || stuck === STUCK) life.abort(new Silence());
+    else if ((mayBeFrozen && silent === FROZEN) || stuck === STUCK) life.abort(new Silence());
     else {
       silent += 1;
       stuck += 1;
       connection.call({ type: "ping" }, ({ type }) => {
         silent = 0;
+        mayBeFrozen = freezes;
         if (type !== "alive") stuck = 0;
       });
     }
-  }, INTERVAL);
+  };
+  const timer = setInterval(ping, INTERVAL);
+  whenVisibilityChanges(() => {
+    mayBeFrozen = true;
+    ping();
+  }, life.signal);
   whenAborted(life.signal, () => clearInterval(timer));
 }

@@ -1,6 +1,6 @@
 import { childOf } from "../abort.js";
 import { Silence, TabloomError, noHost } from "../error.js";
-import { Leader } from "./rungs/leader.js";
+import { within } from "./rungs/greeting.js";
 import { Private } from "./rungs/private.js";
 import { Shared } from "./rungs/shared.js";
 import { workerScript } from "./worker-script.js";
@@ -24,12 +24,49 @@ import { workerScript } from "./worker-script.js";
  * @property {HostKind} name
  * @property {boolean} freezes whether the browser may freeze a host
  * @property {boolean} lingers whether a new connection may still reach a host that has failed
+ * @property {boolean} loads whether the script of a worker of its own is being loaded
  * @property {(life: AbortController) => Promise<import("./rungs/greeting.js").Greeted>} open
  *   finds or starts a host; rejects where this rung does not work
  * @property {() => void} close leaves this rung until it is opened again
  */
 
 /** @import { HostKind } from "../types.js" */
+
+/**
+ * The rung of a leader, loaded when it is first tried: most browsers stay on the one above.
+ *
+ * @implements {Rung}
+ */
+class Leader {
+  /** @readonly */
+  name = "leader";
+  freezes = true;
+  lingers = false;
+  #script;
+  /** @type {import("./rungs/leader.js").Leader | undefined} */
+  #rung;
+
+  /** @param {string | undefined} script */
+  constructor(script) {
+    this.#script = script;
+  }
+
+  get loads() {
+    return this.#rung?.loads ?? true;
+  }
+
+  /** @param {AbortController} life */
+  async open(life) {
+    const { Leader } = await import("./rungs/leader.js");
+    life.signal.throwIfAborted();
+    this.#rung ??= new Leader(this.#script);
+    return this.#rung.open(life);
+  }
+
+  close() {
+    this.#rung?.close();
+  }
+}
 
 const RUNGS = { shared: Shared, leader: Leader, private: Private };
 
@@ -109,16 +146,15 @@ export class Ladder {
       signal.throwIfAborted();
       const life = childOf(signal);
       try {
-        const { port, host, gpu } = await rung.open(life);
+        const { port, host, gpu } = await within(rung.open(life), life, () => rung.loads);
         if (!gpu && rung.name === "shared" && this.#rungs.length > 1 && this.#needsGpu) {
-          port.close();
           throw noHost(rung.name, "the browser has no WebGPU in a SharedWorker");
         }
         return { port, host, life, freezes: rung.freezes, lingers: rung.lingers };
       } catch (error) {
         life.abort(error);
-        // The first try may have reached a worker that was about to end.
-        if (!(error instanceof Silence) || tries === 2) throw error;
+        // The first try may have reached a worker that was about to end; one that lingers is left after the second.
+        if (!(error instanceof Silence) || tries === (rung.lingers ? 3 : 2)) throw error;
       }
     }
   }

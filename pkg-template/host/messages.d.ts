@@ -29,6 +29,9 @@ export interface Greeting {
   epoch?: number;
 }
 
+/** What a host says of what it has loaded. */
+export type LoadedInfo = Omit<EngineInfo, "budgetBytes" | "budgetReason">;
+
 /** What a page sends to a host. */
 export type Call = (Request & { id: number }) | Notice;
 
@@ -42,7 +45,7 @@ export type Request =
       visible: boolean;
       isolation: LoadOptions["isolation"];
     }
-  | { type: "load"; url: string; files?: Map<string, Blob>; options: object }
+  | { type: "load"; url: string; files?: Map<string, Blob>; options: object; sparing: boolean }
   | { type: "inspect"; url: string; options: object }
   | CompletionRequest
   | { type: "tokens"; task: "tokenize" | "detokenize" | "template"; request: object; now: number }
@@ -103,7 +106,7 @@ export interface Chunk {
 /** The result of a call: of `hello`, `load`, `inspect`, `chat`, `complete`, `embed`, `tokens`, `metrics` or `ping`. */
 export type Value =
   | { version: string; protocol: number; host: string | null }
-  | EngineInfo
+  | LoadedInfo
   | Inspection
   | ChatCompletion
   | Completion
@@ -128,14 +131,19 @@ export type WireError = ConstructorParameters<typeof TabloomError>[0];
 /** The worker ends: all calls fail. */
 export type Failed = { type: "failed"; error: WireError };
 
-/** To a dedicated worker: a page's port comes with it, or the worker is to serve the leader. */
-export type Order = { type: "connect" } | { type: "lead"; lobby: string; epoch: number };
+/**
+ * To a dedicated worker: a page's port comes with it, or the worker is to serve the leader of an epoch. Each leader
+ * holds a lock whose name is `since` and its epoch.
+ */
+export type Order = { type: "connect" } | { type: "lead"; lobby: string; since: string; epoch: number };
 
 /** What the leader's worker answers. */
 export type Leading = Pick<Greeting, "host">;
 
-/** In the leader's lobby: a page wants to join, a worker is up, a leader leaves. */
+/** In the leader's lobby: a page wants to join, a worker is up, a leader leaves; a page asks the leader's, which answers. */
 export type Lobby =
   | { type: "join"; channel: string; epoch: number }
   | { type: "up"; epoch: number }
+  | { type: "ask"; epoch: number }
+  | { type: "leads"; epoch: number }
   | { type: "down"; epoch: number };

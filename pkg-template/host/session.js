@@ -1,9 +1,12 @@
 import { unlessAborted, whenAborted } from "../abort.js";
 import { Connection, LAST } from "./connection.js";
 import { Departure, TabloomError } from "../error.js";
+import { platform } from "../memory.js";
 import { Stays } from "./page.js";
 
-/** How many hosts may die during one call, or one attempt to load: it may be the cause. */
+/**
+ * How many hosts may die during one call, until it goes on, or one attempt to load: it may be the cause.
+ */
 const MOST_DEATHS = 3;
 /** How many hosts may die within a minute. */
 const MOST_DEATHS_A_MINUTE = 5;
@@ -11,7 +14,8 @@ const MOST_DEATHS_A_MINUTE = 5;
 const LOST = ["device_lost", "closed"];
 
 /** @import { Call, Serving } from "../calls/calls.js" */
-/** @import { EngineInfo, LoadOptions, Progress } from "../types.js" */
+/** @import { LoadedInfo } from "./messages.js" */
+/** @import { LoadOptions, Progress } from "../types.js" */
 
 /** @typedef {{connection: Connection, life: AbortController}} Host has the model and takes calls */
 
@@ -24,7 +28,7 @@ const LOST = ["device_lost", "closed"];
  * @implements {Serving}
  */
 export class Session {
-  /** @type {EngineInfo | null} what was loaded, and on what */
+  /** @type {LoadedInfo | null} what was loaded, and on what */
   info = null;
   #ladder;
   #isolation;
@@ -37,11 +41,13 @@ export class Session {
   #host = null;
   /** @type {Promise<void> | null} */
   #connecting = null;
-  /** @type {Map<Call, {id: number | null, deaths: number, over: AbortController}>} open calls; one
-   *   that was posted to the host has an id */
+  /** @type {Map<Call, {id: number | null, deaths: any[], over: AbortController}>} open calls,
+   *   with why hosts died meanwhile; one that was posted to the host has an id */
   #calls = new Map();
-  /** @type {number[]} when hosts died within the last minute */
+  /** @type {{at: number, reason: any}[]} when hosts died within the last minute, and why */
   #deaths = [];
+  /** Whether the model does with less memory: for want of it devices are lost, on phones above all. */
+  #sparing = false;
 
   /**
    * @param {import("./ladder.js").Ladder} ladder
@@ -81,7 +87,7 @@ export class Session {
   ask(call, signal) {
     if (this.#closed.signal.aborted) return call.fail(this.#closed.signal.reason);
     const over = new AbortController();
-    this.#calls.set(call, { id: null, deaths: 0, over });
+    this.#calls.set(call, { id: null, deaths: [], over });
     const abort = () => {
       this.cancel(call);
       call.fail(signal?.reason);
@@ -141,7 +147,7 @@ export class Session {
    * @returns {Promise<Host>}
    */
   async #connect() {
-    for (let deaths = 0; ; ) {
+    for (const deaths = []; ; ) {
       const stay = await unlessAborted(this.#stays.current(), this.#closed.signal);
       whenAborted(stay, () => this.#ladder.close());
       try {
@@ -150,8 +156,8 @@ export class Session {
         this.#closed.signal.throwIfAborted();
         if (error instanceof Departure || (error.code === "no_gpu" && this.#ladder.skip())) continue;
         if (!(error instanceof Death)) throw error;
-        deaths += 1;
-        if (this.#dieTooOften() || deaths === MOST_DEATHS) throw gaveUp("while loading", error.cause);
+        deaths.push(error.cause);
+        if (this.#dieTooOften(error.cause) || count(deaths) >= MOST_DEATHS) throw gaveUp("while loading", error.cause);
         this.#onProgress?.({ stage: "start", file: "", loaded: 0, total: 1, rate: 0 });
       }
     }
@@ -165,7 +171,7 @@ export class Session {
     const { life } = link;
     try {
       const connection = await Connection.open(link, this.#isolation);
-      const load = { type: /** @type {const} */ ("load"), ...this.#load };
+      const load = { type: /** @type {const} */ ("load"), ...this.#load, sparing: this.#sparing };
       this.info = await connection.request(load, (progress) => this.#onProgress?.(progress));
       return { connection, life };
     } catch (/** @type {any} */ error) {
@@ -186,6 +192,7 @@ export class Session {
       const lost = answer.type === "error" && LOST.includes(answer.error.code);
       if (lost) return life.abort(new TabloomError(answer.error));
       if (LAST.includes(answer.type)) this.#forget(call);
+      if (answer.type === "chunk") open.deaths = [];
       // Answers in OpenAI's shapes have an `object`.
       const { value } = /** @type {{value?: any}} */ (answer);
       if (value?.object) value.served_by = "device";
@@ -208,24 +215,29 @@ export class Session {
     for (const [call, open] of this.#calls) {
       if (open.id === null) continue;
       open.id = null;
-      if (died) open.deaths += 1;
+      if (died) open.deaths.push(reason);
       if (call.complete) {
         this.#forget(call);
         call.answer({ type: "end" });
-      } else if (open.deaths === MOST_DEATHS) {
+      } else if (count(open.deaths) >= MOST_DEATHS) {
         this.#forget(call);
         call.fail(gaveUp("over this request", reason));
       }
     }
-    if (died && this.#dieTooOften()) this.#failAll(gaveUp("within a minute", reason));
+    if (died && this.#dieTooOften(reason)) this.#failAll(gaveUp("within a minute", reason));
     else this.#ready().catch(() => {});
   }
 
-  /** Counts the death of a host; true if there are too many. */
-  #dieTooOften() {
+  /**
+   * Notes the death of a host; true if there are too many.
+   *
+   * @param {any} reason
+   */
+  #dieTooOften(reason) {
     const now = performance.now();
-    this.#deaths = [...this.#deaths.filter((then) => now - then < 60_000), now];
-    return this.#deaths.length > MOST_DEATHS_A_MINUTE;
+    this.#deaths = [...this.#deaths.filter(({ at }) => now - at < 60_000), { at: now, reason }];
+    if (reason.code === "device_lost" && (this.#deaths.length > 1 || platform !== "desktop")) this.#sparing = true;
+    return count(this.#deaths.map(({ reason }) => reason)) > MOST_DEATHS_A_MINUTE;
   }
 
   /**
@@ -246,6 +258,15 @@ export class Session {
       call.fail(error);
     }
   }
+}
+
+/**
+ * How many hosts died: not those of which it has turned out that they were moved.
+ *
+ * @param {any[]} reasons
+ */
+function count(reasons) {
+  return reasons.filter(({ moved }) => !moved).length;
 }
 
 /** A host died before the model was loaded; `cause` says why. */

@@ -1,9 +1,10 @@
 // Lists and deletes the models that the site keeps; loaded when first needed.
 import { TabloomError } from "../error.js";
 import { available } from "../locks.js";
-import { MARK, entries } from "./entries.js";
+import { entries } from "./entries.js";
 import { addresses } from "./source.js";
 import { KINDS, estimate, openStore } from "./store.js";
+import { MARK } from "./use.js";
 
 /** @import { StoreSize, StoredModel } from "../types.js" */
 /** @import { Store } from "./store.js" */
@@ -134,7 +135,7 @@ function describe(model, kept, { chunk_bytes, chunks = [], bytes, is_sealed, is_
  * @param {string} address
  * @param {string} [kind]
  */
-async function record(store, address, kind = "") {
+export async function record(store, address, kind = "") {
   try {
     return JSON.parse(await text(store, address + MARK + kind));
   } catch {
@@ -169,7 +170,7 @@ async function removeEntries(store, url) {
  *
  * @param {string} address
  */
-function modelOf(address) {
+export function modelOf(address) {
   const url = new URL(address);
   const { pathname } = url;
   url.pathname = /\.gguf$/i.test(pathname)

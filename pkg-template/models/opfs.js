@@ -5,6 +5,8 @@
 
 /** Longest name of a file; systems allow 255 bytes. */
 const LONGEST = 200;
+/** A file that Chromium writes until it takes the place of another. */
+const TEMPORARY = /\.crswap$/;
 /** Bytes per read. */
 const PIECE = 2 * 2 ** 20;
 
@@ -30,8 +32,8 @@ export class FileStore {
     try {
       const { folder, name } = await this.#find(key);
       const handle = await folder.getFileHandle(name);
-      if (isSynchronous(handle)) return await read(handle);
-      return (await handle.getFile()).stream();
+      const file = isSynchronous(handle) && (await open(handle));
+      return file ? read(file) : (await handle.getFile()).stream();
     } catch {
       return null;
     }
@@ -63,7 +65,16 @@ export class FileStore {
   }
 
   async keys() {
-    return list(this.#root, "").catch(() => []);
+    const files = await list(this.#root, "").catch(() => []);
+    return files.filter(({ name }) => !TEMPORARY.test(name)).map(({ key }) => decodeURIComponent(key));
+  }
+
+  async sweep() {
+    const files = await list(this.#root, "").catch(() => []);
+    for (const { folder, name } of files) {
+      // The browser refuses to delete that of a writer that lives.
+      if (TEMPORARY.test(name)) await folder.removeEntry(name).catch(() => {});
+    }
   }
 
   /**
@@ -86,13 +97,22 @@ function isSynchronous(handle) {
 }
 
 /**
- * A file's bytes, as a stream that reads on demand.
+ * Opens a file for synchronous reads; null where another worker has it open alone.
  *
  * @param {any} handle
- * @returns {Promise<ReadableStream<Uint8Array>>}
+ * @returns {Promise<any>}
  */
-async function read(handle) {
-  const file = await handle.createSyncAccessHandle({ mode: "read-only" });
+function open(handle) {
+  return handle.createSyncAccessHandle({ mode: "read-only" }).catch(() => null);
+}
+
+/**
+ * A file's bytes, as a stream that reads on demand.
+ *
+ * @param {any} file
+ * @returns {ReadableStream<Uint8Array>}
+ */
+function read(file) {
   let at = 0;
   const next = (/** @type {Uint8Array} */ into) => {
     let count = 0;
@@ -130,7 +150,7 @@ async function read(handle) {
 }
 
 /**
- * Writes a file. If it is cut off, its digest will not match.
+ * Writes a file. If a chunk is cut off, its digest will not match; a record, which mostly grows, is written at once.
  *
  * @param {any} handle
  * @param {Uint8Array<ArrayBuffer>[]} bytes
@@ -138,9 +158,9 @@ async function read(handle) {
 async function write(handle, bytes) {
   const file = await handle.createSyncAccessHandle();
   try {
-    file.truncate(0);
     let at = 0;
     for (const piece of bytes) at += file.write(piece, { at });
+    file.truncate(at);
     file.flush();
   } finally {
     file.close();
@@ -165,20 +185,20 @@ async function replace(handle, bytes) {
 }
 
 /**
- * The keys of all files below a folder, each with the folder's part of the key.
+ * All files below a folder, each with its part of the key.
  *
  * @param {FileSystemDirectoryHandle} folder
- * @param {string} before
- * @returns {Promise<string[]>}
+ * @param {string} before the folder's part of the key
+ * @returns {Promise<{folder: FileSystemDirectoryHandle, name: string, key: string}[]>}
  */
 async function list(folder, before) {
-  const keys = [];
+  const files = [];
   for await (const [name, handle] of folder.entries()) {
-    const part = before + name.replace("+", "");
+    const key = before + name.replace("+", "");
     if (handle.kind === "directory") {
       const inner = /** @type {FileSystemDirectoryHandle} */ (handle);
-      keys.push(...(await list(inner, part)));
-    } else if (!name.endsWith(".crswap")) keys.push(decodeURIComponent(part));
+      files.push(...(await list(inner, key)));
+    } else files.push({ folder, name, key });
   }
-  return keys;
+  return files;
 }

@@ -13,6 +13,7 @@ export const KINDS = /** @type {const} */ (["cache", "opfs"]);
  *   or not at all; false where the browser refuses
  * @property {(key: string) => Promise<void>} delete
  * @property {() => Promise<string[]>} keys of all entries
+ * @property {() => Promise<void>} [sweep] deletes temporary files of writers that are gone
  * @property {() => Promise<number | undefined>} room bytes that the site may still add, if known
  */
 

@@ -1,6 +1,6 @@
 // Options of `Engine.load`, and what was loaded.
 
-/** How far loading is. */
+/** How far loading is. While another worker of the site downloads the same model, how far that one is. */
 export interface Progress {
   /** `start` comes where a worker is gone, or silent, before it has loaded the model: another is sought. */
   stage: "start" | "download" | "compile";
@@ -104,10 +104,13 @@ export interface LoadOptions extends NameOptions {
    */
   isolation?: "shared" | "tab" | { session: string };
   /**
-   * Memory for the weights, keys and values of all models that the site's tabs share; default 4 GiB.
-   * The value of the tab that loaded last counts.
+   * Memory for the weights, keys and values of all models that the site's tabs share; default 4 GiB, on iOS
+   * and iPadOS 1 GiB, on Android a quarter of the device's memory (`info.budgetReason`). The value of the tab
+   * that loaded last counts.
    */
   budgetBytes?: number;
+  /** Which optional features of the GPU are used where it has them. */
+  gpu?: GpuFeatures;
   /**
    * Where the files are kept for the next load: in the browser's Cache API (`cache`, default) or in
    * the origin private file system (`opfs`), as far as the browser grants room, or not at all
@@ -133,6 +136,17 @@ export interface LoadOptions extends NameOptions {
   workerUrl?: string | { toString(): string };
 }
 
+/** Optional features of a GPU; drivers may have faults in them. */
+export interface GpuFeatures {
+  /** Subgroup operations in shaders, which make the engine faster; default true. */
+  subgroups?: boolean;
+}
+
+/**
+ * What a memory budget comes from: the option `budgetBytes`, or else the kind of device. `ios` is iPadOS, too.
+ */
+export type BudgetReason = "option" | "ios" | "android" | "desktop";
+
 /**
  * A server with OpenAI's API (vLLM, SGLang, …) for requests that the device cannot answer; `served_by` in
  * answers and chunks says who answered.
@@ -149,15 +163,18 @@ export interface FallbackOptions {
 }
 
 /**
- * Why a device cannot answer, as error codes: it has no WebGPU (`no_gpu`); the model is too large for
- * one of its buffers (`too_large`), its memory (`out_of_memory`) or the budget (`over_budget`); too many
- * requests wait (`queue_full`); there is no worker for the engine (`no_host`), it did not start
+ * Why a device cannot answer, as error codes: it has no WebGPU (`no_gpu`), or its driver cannot compile the
+ * shaders (`pipeline`); the model is too large for one of its buffers (`too_large`), its memory
+ * (`out_of_memory`) or the budget (`over_budget`), or its GPU is lost with it again and again
+ * (`device_lost_again`); too many requests wait (`queue_full`); there is no worker for the engine (`no_host`), it did not start
  * (`start_failed`) or fails again and again (`engine_crashed`).
  */
 export type FallbackReason =
   | "no_gpu"
   | "too_large"
   | "out_of_memory"
+  | "device_lost_again"
+  | "pipeline"
   | "over_budget"
   | "queue_full"
   | "no_host"
@@ -195,6 +212,9 @@ export interface EngineInfo {
   context: number;
   /** Bytes of weights held. */
   weightBytes: number;
+  /** Memory for all models that the site's tabs share, as this tab loaded it, and what says so. */
+  budgetBytes: number;
+  budgetReason: BudgetReason;
   /** Whether the files are kept for the next load. */
   stored: boolean;
   /**

@@ -1,12 +1,12 @@
 // What a device can do.
-import type { LoadOptions, NameOptions } from "./load.js";
+import type { BudgetReason, LoadOptions, NameOptions } from "./load.js";
 
 export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
   /** Models to check. One that is looked at and cannot run is no reason to reject: its entry has a `problem`. */
   models?: ModelToProbe[];
   /** Memory for keys and values, as `Engine.load` takes it. */
   kvBytes?: number;
-  /** Memory for all models, as `Engine.load` takes it; default 4 GiB. */
+  /** Memory for all models, as `Engine.load` takes it, with its default. */
   budgetBytes?: number;
   /** Ends the probe. */
   signal?: AbortSignal;
@@ -39,8 +39,9 @@ export interface Probe {
   memory: {
     /** The device's memory, rounded and often capped by the browser; null if unknown. */
     deviceBytes: number | null;
-    /** Memory for all models. */
+    /** Memory for all models, and what says so. */
     budgetBytes: number;
+    budgetReason: BudgetReason;
   };
   workers: {
     /** SharedWorkers, in which tabs can share an engine. */

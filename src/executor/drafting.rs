@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// A drafter beside a model. `W`: its weights, in the form that the executor uses.
+#[derive(Clone)]
 pub enum Drafter<W> {
     /// A draft head, which reads hidden states of the model (EAGLE, Medusa, MTP).
     Head(Box<Draft>, W),

@@ -116,17 +116,18 @@ impl GpuExecutor {
         kinds: &[KvKind],
         mut on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<(GpuExecutor, Option<Error>)> {
-        let model = Model { gpu: &gpu, config, weights: &weights, capacity: &capacity, kinds };
-        let (has_draft, own) =
-            (draft.is_some(), draft.as_ref().and_then(Drafter::weights).cloned());
-        let (recording, refused) = match model.record(draft, &mut on_progress).await {
-            Err(error) if has_draft && error != Error::Aborted => {
-                own.iter().for_each(GpuWeights::destroy);
+        let tuning = Tuning::of(&gpu.adapter);
+        let model =
+            Model { gpu: &gpu, config, weights: &weights, capacity: &capacity, kinds, tuning };
+        let (recording, refused) = match model.record(draft.as_ref(), &mut on_progress).await {
+            Err(error) if draft.is_some() && error != Error::Aborted => {
+                draft.iter().filter_map(Drafter::weights).for_each(GpuWeights::destroy);
                 (model.record(None, &mut on_progress).await?, Some(error))
             }
             recording => (recording?, None),
         };
-        let Recording { buffers, body, head, draft, shift, bind_groups, pipelines } = recording;
+        let Recording { buffers, body, head, draft, shift, tuning, bind_groups, pipelines } =
+            recording;
         let work = HostWork {
             bind_groups: bind_groups as u64,
             pipelines: pipelines as u64,
@@ -167,7 +168,7 @@ impl GpuExecutor {
             ),
             tables: BlockTables::new(&capacity),
             in_flight: VecDeque::new(),
-            tuning: Tuning::of(&gpu.adapter),
+            tuning,
             capacity,
             hidden: config.hidden,
             weights,

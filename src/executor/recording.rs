@@ -53,6 +53,8 @@ pub struct Recording {
     pub draft: Option<GpuDraft>,
     /// [`Shift`] in the batch of a step.
     pub shift: Dispatch,
+    /// The variants of the kernels.
+    pub tuning: Tuning,
     pub bind_groups: usize,
     pub pipelines: usize,
 }
@@ -65,32 +67,47 @@ pub struct Model<'a> {
     pub capacity: &'a Capacity,
     /// Kind of KV cache per layer.
     pub kinds: &'a [KvKind],
+    /// The variants of the kernels to try first.
+    pub tuning: Tuning,
 }
 
 impl Model<'_> {
     /// Allocates the buffers, compiles every kernel that steps can need and binds every dispatch, those
-    /// of a drafter too.
+    /// of a drafter too; in simpler variants if the driver cannot compile those for its adapter.
     ///
     /// Calls `on_progress` with the number of prepared dispatches and their total; it may abort. On
     /// errors, the buffers are freed.
     pub async fn record(
         &self,
-        draft: Option<Drafter<GpuWeights>>,
+        draft: Option<&Drafter<GpuWeights>>,
         on_progress: &mut impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<Recording> {
-        let mut allocated = Vec::new();
-        let recorded = self.record_in(&mut allocated, draft, on_progress).await;
-        recorded.inspect_err(|_| allocated.iter().for_each(StepBuffers::destroy))
+        let mut tuning = self.tuning;
+        loop {
+            let mut allocated = Vec::new();
+            let recorded =
+                self.record_in(&mut allocated, tuning, draft.cloned(), on_progress).await;
+            let error = match recorded {
+                Ok(recording) => return Ok(recording),
+                Err(error) => error,
+            };
+            allocated.iter().for_each(StepBuffers::destroy);
+            tuning = match (&error, tuning.simpler()) {
+                (Error::Pipeline { .. }, Some(simpler)) => simpler,
+                _ => return Err(error),
+            };
+            log::warn!("{error}; simpler shaders are tried: {tuning:?}");
+        }
     }
 
     async fn record_in(
         &self,
         allocated: &mut Vec<StepBuffers>,
+        tuning: Tuning,
         draft: Option<Drafter<GpuWeights>>,
         on_progress: &mut impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<Recording> {
-        let &Model { gpu, config, weights, capacity, kinds } = self;
-        let tuning = Tuning::of(&gpu.adapter);
+        let &Model { gpu, config, weights, capacity, kinds, .. } = self;
         let drafting = draft.as_ref().map(|draft| draft.program(config)).transpose()?;
         let features = drafting.as_ref().map_or(0, |drafting| drafting.features);
         let rope_factors = match config.rope_factors(capacity.context) {
@@ -121,7 +138,7 @@ impl Model<'_> {
                     own
                 });
                 let target = (weights, &buffers);
-                Some(DraftParts::new(gpu, own, ids, drafting, target, capacity).await?)
+                Some(DraftParts::new(gpu, own, ids, drafting, target, (capacity, tuning)).await?)
             }
             _ => None,
         };
@@ -169,7 +186,7 @@ impl Model<'_> {
             _ => None,
         };
         let (bind_groups, pipelines) = (recorder.kernels.bind_groups, recorder.kernels.len());
-        Ok(Recording { buffers, body, head, draft, shift: of_step, bind_groups, pipelines })
+        Ok(Recording { buffers, body, head, draft, shift: of_step, tuning, bind_groups, pipelines })
     }
 }
 
@@ -191,7 +208,7 @@ impl DraftParts {
         ids: Option<Vec<u32>>,
         program: &DraftProgram,
         (target_weights, target): (&GpuWeights, &StepBuffers),
-        capacity: &Capacity,
+        (capacity, tuning): (&Capacity, Tuning),
     ) -> Result<DraftParts> {
         let ids = match &ids {
             Some(ids) => Some(gpu.upload("ids of drafts", ids).await?),
@@ -217,7 +234,7 @@ impl DraftParts {
                     capacity,
                     &kinds,
                     &rope_factors,
-                    Tuning::of(&gpu.adapter),
+                    tuning,
                     Widths {
                         features: program.features,
                         joined: program.joined,

@@ -9,9 +9,11 @@ use futures::{future::join, lock::Mutex};
 use serde::Serialize;
 use wgpu::{BufferUsages, ErrorFilter};
 
-use crate::{Error, Result};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::JsCast;
+
+use super::patience::answered;
+use crate::{Error, Result};
 
 /// A handle to an open device. The device is closed with its last handle.
 #[derive(Clone)]
@@ -26,7 +28,28 @@ pub struct Open {
     pub queue: wgpu::Queue,
     pub limits: wgpu::Limits,
     adapter: AdapterReport,
-    lost: Arc<OnceLock<String>>,
+    faults: Arc<Faults>,
+}
+
+/// What has made a device useless.
+#[derive(Default)]
+struct Faults {
+    lost: OnceLock<String>,
+    /// A command that was refused outside of any error scope: results are not what they should be.
+    refused: OnceLock<String>,
+}
+
+impl Faults {
+    /// Notes an error that no scope has caught.
+    fn uncaptured(&self, error: &wgpu::Error) {
+        log::error!("uncaptured GPU error: {error}");
+        // Browsers that are short of memory mostly lose the device.
+        let first = match error {
+            wgpu::Error::OutOfMemory { .. } => &self.lost,
+            wgpu::Error::Validation { .. } | wgpu::Error::Internal { .. } => &self.refused,
+        };
+        let _ = first.set(error.to_string());
+    }
 }
 
 /// The device that all models of a page share. It is opened for the first model, with all limits of the
@@ -57,45 +80,42 @@ impl Gpu {
     /// Opens the preferred adapter with all its limits.
     ///
     /// # Errors
-    /// [`Error::NoGpu`] without WebGPU or without an adapter.
+    /// [`Error::NoGpu`] without WebGPU, without an adapter, or if the browser gives no answer.
     pub async fn open(power: Power) -> Result<Gpu> {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
-        let adapter = instance
-            .request_adapter(&wgpu::RequestAdapterOptions {
-                power_preference: match power {
-                    Power::HighPerformance => wgpu::PowerPreference::HighPerformance,
-                    Power::LowPower => wgpu::PowerPreference::LowPower,
-                },
-                ..Default::default()
-            })
-            .await
+        let options = wgpu::RequestAdapterOptions {
+            power_preference: match power {
+                Power::HighPerformance => wgpu::PowerPreference::HighPerformance,
+                Power::LowPower => wgpu::PowerPreference::LowPower,
+            },
+            ..Default::default()
+        };
+        let adapter = answered(instance.request_adapter(&options))
+            .await?
             .map_err(|e| Error::NoGpu { reason: e.to_string() })?;
 
         let info = adapter.get_info();
         let wanted = wgpu::Features::SUBGROUP | wgpu::Features::TIMESTAMP_QUERY;
         let features = adapter.features() & wanted;
         let limits = adapter.limits();
-        let (device, queue) = adapter
-            .request_device(&wgpu::DeviceDescriptor {
-                label: Some("tabloom"),
-                required_features: features,
-                required_limits: limits.clone(),
-                ..Default::default()
-            })
-            .await
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("tabloom"),
+            required_features: features,
+            required_limits: limits.clone(),
+            ..Default::default()
+        };
+        let (device, queue) = answered(adapter.request_device(&descriptor))
+            .await?
             .map_err(|e| Error::NoGpu { reason: e.to_string() })?;
 
-        let lost = Arc::new(OnceLock::new());
-        let on_lost = lost.clone();
+        let faults = Arc::<Faults>::default();
+        let on_lost = faults.clone();
         device.set_device_lost_callback(move |_, message| {
             // Only the first loss matters.
-            let _ = on_lost.set(message);
+            let _ = on_lost.lost.set(message);
         });
-        let on_error = lost.clone();
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            log::error!("uncaptured GPU error: {error}");
-            let _ = on_error.set(error.to_string());
-        }));
+        let on_error = faults.clone();
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| on_error.uncaptured(&error)));
 
         let name = describe(&device, &info);
         let adapter = AdapterReport {
@@ -106,14 +126,20 @@ impl Gpu {
         };
         // In the browser, which has one thread, devices are neither.
         #[cfg_attr(target_arch = "wasm32", expect(clippy::arc_with_non_send_sync))]
-        let open = Arc::new(Open { device, queue, limits, adapter, lost });
+        let open = Arc::new(Open { device, queue, limits, adapter, faults });
         Ok(open.into())
     }
 
-    /// Returns [`Error::DeviceLost`] once the device is lost or has refused a command.
+    /// Whether the device can still be used.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`] once it is lost, [`Error::Gpu`] once it has refused a command of a step.
     pub fn check(&self) -> Result<()> {
-        match self.lost.get() {
-            Some(reason) => Err(Error::DeviceLost { reason: reason.clone() }),
+        if let Some(reason) = self.faults.lost.get() {
+            return Err(Error::DeviceLost { reason: reason.clone() });
+        }
+        match self.faults.refused.get() {
+            Some(reason) => Err(Error::Gpu { reason: reason.clone() }),
             None => Ok(()),
         }
     }
@@ -156,7 +182,7 @@ impl Gpu {
             mapped_at_creation: false,
         });
         // Both scopes end before the first wait: other models use the device meanwhile.
-        let (invalid, short) = join(validation.pop(), memory.pop()).await;
+        let (invalid, short) = answered(join(validation.pop(), memory.pop())).await?;
         if short.is_some() {
             buffer.destroy();
             return Err(Error::OutOfMemory { what: what.into(), bytes: size });
@@ -201,7 +227,7 @@ impl Drop for Open {
 }
 
 impl SharedGpu {
-    /// A handle to the device, which is opened if it is not open or is lost.
+    /// A handle to the device, which is opened if it is not open or of no use any more.
     ///
     /// # Errors
     /// As for [`Gpu::open`].

@@ -2,9 +2,10 @@
 
 use std::{collections::HashMap, rc::Rc};
 
+use futures::future::join3;
 use wgpu::ErrorFilter;
 
-use super::{Access, Gpu, Shader};
+use super::{Access, Gpu, Shader, patience::answered};
 use crate::{Error, Result};
 
 /// A compiled shader.
@@ -32,7 +33,7 @@ impl Kernels {
     /// Compiles a shader, or returns the pipeline of an equal one.
     ///
     /// # Errors
-    /// [`Error::Gpu`] with the compiler's message.
+    /// [`Error::Pipeline`] with the compiler's message.
     pub async fn pipeline(&mut self, gpu: &Gpu, shader: &Shader) -> Result<Rc<Pipeline>> {
         if let Some(pipeline) = self.pipelines.get(shader) {
             return Ok(pipeline.clone());
@@ -90,7 +91,9 @@ impl Dispatch {
 
 async fn compile(gpu: &Gpu, shader: &Shader) -> Result<Pipeline> {
     gpu.check()?;
-    let scope = gpu.device.push_error_scope(ErrorFilter::Validation);
+    // Drivers fail with any of these.
+    let filters = [ErrorFilter::OutOfMemory, ErrorFilter::Internal, ErrorFilter::Validation];
+    let [memory, internal, validation] = filters.map(|filter| gpu.device.push_error_scope(filter));
     let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor {
         label: Some(shader.name),
         source: wgpu::ShaderSource::Wgsl(shader.source.as_str().into()),
@@ -127,12 +130,15 @@ async fn compile(gpu: &Gpu, shader: &Shader) -> Result<Pipeline> {
         compilation_options: Default::default(),
         cache: None,
     });
-    match scope.pop().await {
+    // The scopes end before the first wait: other models use the device meanwhile.
+    let ends = join3(validation.pop(), internal.pop(), memory.pop());
+    let (invalid, failed, short) = answered(ends).await?;
+    match invalid.or(failed).or(short) {
         Some(error) => {
             // Firefox reports compile errors only here.
-            let info = module.get_compilation_info().await;
+            let info = answered(module.get_compilation_info()).await?;
             let messages: String = info.messages.iter().map(|info| info.message.as_str()).collect();
-            Err(Error::Gpu { reason: format!("shader {}: {error} {messages}", shader.name) })
+            Err(Error::Pipeline { shader: shader.name, reason: format!("{error} {messages}") })
         }
         None => Ok(Pipeline { name: shader.name, pipeline, layout }),
     }

@@ -2,6 +2,7 @@
 
 pub mod device;
 pub mod kernel;
+mod patience;
 pub mod readback;
 pub mod shader;
 mod wait;

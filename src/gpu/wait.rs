@@ -2,7 +2,7 @@
 
 use futures::channel::oneshot;
 
-use super::Gpu;
+use super::{Gpu, patience::answered};
 use crate::{Error, Result};
 
 /// A point in the queue: everything submitted before it.
@@ -26,9 +26,9 @@ impl Gpu {
         Mark(Completion { submission, by })
     }
 
-    /// Waits until everything submitted before a mark is done.
+    /// Waits until everything submitted before a mark is done. As in all of a load, the wait has an end.
     pub async fn reach(&self, mark: Mark) -> Result<()> {
-        self.wait(mark.0).await
+        answered(self.wait(mark.0)).await?
     }
 
     /// Waits until everything submitted so far is done.
@@ -70,7 +70,7 @@ mod browser {
 
     /// Firefox checks for completed work only when something is submitted, and otherwise every 100 ms
     /// (<https://bugzilla.mozilla.org/show_bug.cgi?id=1870699>). So this submits empty work repeatedly.
-    pub async fn urged<T>(gpu: &Gpu, mut done: Receiver<T>) -> Result<T, Canceled> {
+    pub async fn urged<T>(gpu: &Gpu, mut done: Receiver<T>) -> std::result::Result<T, Canceled> {
         if !is_firefox() {
             return done.await;
         }

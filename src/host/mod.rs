@@ -24,9 +24,9 @@ use futures::future::{LocalBoxFuture, select};
 
 pub use self::{
     protocol::{
-        Answer, Asked, Call, Device, Draft, DraftInfo, Info, Inspection, Isolation, Keep, Kv,
-        LOCAL, Options, Outbox, PROTOCOL, PrefixCache, Progress, Quantize, Refused, SlidingWindow,
-        Speculation, TokensTask, VERSION, Value, Welcome,
+        Answer, Asked, Call, Device, Draft, DraftInfo, GpuFeatures, Info, Inspection, Isolation,
+        Keep, Kv, LOCAL, Options, Outbox, PROTOCOL, PrefixCache, Progress, Quantize, Refused,
+        SlidingWindow, Speculation, Stage, TokensTask, VERSION, Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
     storing::RunRead,
@@ -34,7 +34,7 @@ pub use self::{
 };
 
 use self::{
-    models::{Models, Ready, State},
+    models::{Model, Models, Ready, State},
     outlet::Outlet,
     preparing::{Begun, Prepared, Preparing},
 };
@@ -144,7 +144,8 @@ impl<E: Executor + 'static> Host<E> {
                 let welcome = self.greet(tab, (&version, protocol), lock, visible, isolation);
                 self.answer(tab, id, welcome.map(Value::Welcome));
             }
-            Call::Load { id, url, options, files } => {
+            Call::Load { id, url, options, sparing, files } => {
+                let options = options.map(|options| Options { sparing, ..options });
                 let result = match files.is_some() == url.starts_with(LOCAL) {
                     true => self.load(tab, id, &url, options),
                     false => {
@@ -280,15 +281,18 @@ impl<E: Executor + 'static> Host<E> {
                     self.assign(tab, id, model);
                 }
             }
-            // Evict a model that no tab uses, and load again.
-            Err(Error::OutOfMemory { .. }) if self.models.evict() => {
+            // Evict a model that no tab uses, or do with less, and load again.
+            Err(Error::OutOfMemory { .. }) if self.models.evict() || self.models.spare(model) => {
                 self.tasks.extend(self.models.get(model).map(|entry| Task::Load {
                     model,
                     url: entry.url.clone(),
                     options: entry.options.clone(),
                 }));
             }
-            Err(error) => self.fail_load(model, &error),
+            Err(error) => {
+                let lost = self.models.get(model).and_then(Model::lost_again);
+                self.fail_load(model, &error.or_lost_again(lost.as_ref()));
+            }
         }
     }
 
@@ -416,7 +420,7 @@ impl<E: Executor + 'static> Host<E> {
         let name = url.split_once('#').map_or(url, |(name, _)| name);
         let had =
             self.tabs.get(&tab).and_then(|tab| tab.model).and_then(|had| self.models.get(had));
-        let other = had.is_some_and(|had| had.url != name || had.options != options);
+        let other = had.is_some_and(|had| !had.is(name, &options));
         if other || self.models.is_waiting(tab) {
             return Err(invalid("url", "found a second model, expected one for each engine"));
         }

@@ -64,6 +64,8 @@ pub struct Ready<E> {
     pub tabs: BTreeSet<TabId>,
     /// If its prefixes are stored between visits.
     pub storing: Option<Storing>,
+    /// The error of requests if the device is lost, where that is final.
+    lost_again: Option<Error>,
     callers: HashMap<RequestId, Caller>,
 }
 
@@ -172,8 +174,7 @@ impl<E: Executor> Models<E> {
     /// The model with this URL and these options, created if there is none. The second value is whether
     /// it is new and must be loaded.
     pub fn find_or_create(&mut self, url: &str, options: &Options) -> (ModelId, bool) {
-        let same = |model: &Model<E>| model.url == url && model.options == *options;
-        if let Some((id, _)) = self.entries.iter().find(|(_, model)| same(model)) {
+        if let Some((id, _)) = self.entries.iter().find(|(_, model)| model.is(url, options)) {
             return (*id, false);
         }
         let id = ModelId(self.created);
@@ -213,6 +214,12 @@ impl<E: Executor> Models<E> {
         oldest.is_some_and(|oldest| self.remove(oldest).is_some())
     }
 
+    /// Has a model that is loading do with less memory. Returns false if it does already.
+    pub fn spare(&mut self, model: ModelId) -> bool {
+        let entry = self.entries.get_mut(&model);
+        entry.is_some_and(|entry| !std::mem::replace(&mut entry.options.sparing, true))
+    }
+
     /// Evicts models that no tab uses, least recently used first, until the budget holds.
     pub fn trim(&mut self) {
         while self.memory().1 > self.budget && self.evict() {}
@@ -230,7 +237,8 @@ impl<E: Executor> Models<E> {
         let State::Loading(loading) = &mut entry.state else { return Vec::new() };
         let waiting = std::mem::take(&mut loading.waiting);
         let (tabs, callers) = Default::default();
-        let ready = Ready { service, info, tabs, storing: None, callers };
+        let lost_again = entry.lost_again();
+        let ready = Ready { service, info, tabs, storing: None, lost_again, callers };
         entry.state = State::Ready(Box::new(ready));
         waiting
     }
@@ -268,6 +276,20 @@ impl<E: Executor> Models<E> {
             State::Loading(loading) => loading.waiting.iter().any(|call| call.0 == tab),
             State::Ready(_) => false,
         })
+    }
+}
+
+impl<E> Model<E> {
+    /// Whether it is what a tab asks for; all tabs share what does with less memory.
+    pub fn is(&self, url: &str, options: &Options) -> bool {
+        let sparing = self.options.sparing;
+        self.url == url && self.options == Options { sparing, ..options.clone() }
+    }
+
+    /// The error if its device is lost, where it already does with less memory.
+    pub fn lost_again(&self) -> Option<Error> {
+        let lost = Error::DeviceLostAgain { needed: self.bytes, advised: self.bytes / 2 };
+        self.options.sparing.then_some(lost)
     }
 }
 
@@ -327,7 +349,10 @@ impl<E: Executor> Ready<E> {
             Reply::Completion(completion) => value(Value::Completion(completion)),
             Reply::TextCompletion(completion) => value(Value::TextCompletion(completion)),
             Reply::Embeddings(embeddings) => value(Value::Embeddings(embeddings)),
-            Reply::Error(error) => Answer::Error { id, error: error.to_wire() },
+            Reply::Error(error) => {
+                let error = error.or_lost_again(self.lost_again.as_ref());
+                Answer::Error { id, error: error.to_wire() }
+            }
         };
         match &mut caller.outlet {
             Some(outlet) => {

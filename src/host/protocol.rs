@@ -49,6 +49,8 @@ pub enum Call {
         id: u32,
         url: String,
         options: Result<Options>,
+        /// Whether to do with less memory: the device was lost.
+        sparing: bool,
         /// Whether the message has the files of a local model; JSON cannot hold the files themselves.
         files: Option<IgnoredAny>,
     },
@@ -155,6 +157,23 @@ pub struct Options {
     pub integrity: Option<Manifest>,
     /// Base URL of Hugging Face's repositories, if not the default; ends with `/`.
     pub hub: Option<String>,
+    pub gpu: GpuFeatures,
+    /// Whether to do with less memory, see [`Call::Load`].
+    #[serde(skip)]
+    pub sparing: bool,
+}
+
+/// Optional features of the GPU that are used where it has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GpuFeatures {
+    pub subgroups: bool,
+}
+
+impl Default for GpuFeatures {
+    fn default() -> GpuFeatures {
+        GpuFeatures { subgroups: true }
+    }
 }
 
 /// Which executor to use.
@@ -376,15 +395,22 @@ pub struct Welcome {
 }
 
 /// The progress of a load.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// `download` or `compile`.
-    pub stage: &'static str,
+    pub stage: Stage,
     pub file: String,
     pub loaded: f64,
     pub total: f64,
     /// Bytes, or kernels, per second.
     pub rate: f64,
+}
+
+/// What a load does at the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    Download,
+    Compile,
 }
 
 /// The loaded model and its device.
@@ -497,6 +523,7 @@ impl Call {
                 id,
                 url: f.need("url")?,
                 options: options(f.value("options").unwrap_or_default()),
+                sparing: f.take("sparing")?.unwrap_or_default(),
                 files: f.value("files").map(|_| IgnoredAny),
             },
             "inspect" => Call::Inspect {

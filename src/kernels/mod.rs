@@ -74,6 +74,15 @@ impl Tuning {
     pub fn of(adapter: &AdapterReport) -> Tuning {
         Tuning { subgroups: adapter.subgroups && !adapter.software, barriers: !adapter.software }
     }
+
+    /// The variants that ask less of a driver which cannot compile these.
+    pub fn simpler(self) -> Option<Tuning> {
+        match self {
+            Tuning { subgroups: true, .. } => Some(Tuning { subgroups: false, ..self }),
+            Tuning { barriers: true, .. } => Some(Tuning { barriers: false, ..self }),
+            _ => None,
+        }
+    }
 }
 
 /// A computation on the GPU.

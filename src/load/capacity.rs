@@ -16,6 +16,8 @@ const SEQS: usize = 16;
 const KV_BYTES: u64 = 256 << 20;
 /// The default KV cache holds at least this many tokens.
 const KV_TOKENS: usize = 4096;
+/// What [`LoadOptions::sparing`] divides steps and KV cache by.
+const SPARING: usize = 4;
 /// Memory of a read-back of blocks that a step saves, and most of them: those of a step's rows, twice.
 const SAVE_BYTES: u64 = 16 << 20;
 const MOST_SAVES: u64 = 2 * (ROWS / BLOCK_SIZE) as u64;
@@ -70,18 +72,23 @@ pub fn sized(
     let block = block_bytes(config, kinds, groups) + draft_bytes;
     // One extra block: the null block.
     let default = KV_BYTES.max(block * (groups.blocks(longest.min(KV_TOKENS)) as u64 + 1));
-    let kv_bytes = options.kv_bytes.unwrap_or(default);
+    let mut kv_bytes = options.kv_bytes.unwrap_or(default);
     let least = block * (groups.blocks(1) as u64 + 1);
     if kv_bytes < least {
         let expected = format!("at least {least}, which hold {BLOCK_SIZE} tokens");
         return refuse("kvBytes", format!("found {kv_bytes}, expected {expected}"));
+    }
+    let mut rows = ROWS;
+    if options.sparing {
+        kv_bytes = (kv_bytes / SPARING as u64).max(least);
+        rows /= SPARING;
     }
     // A layer's keys and values are one binding.
     let layer = kinds.iter().map(|kind| layer_block_bytes(config, *kind)).max().unwrap_or(block);
     let layer = layer.max(draft_bytes);
     let most = (groups.blocks(context) * SEQS) as u64 + 1;
     Ok(Capacity {
-        rows: ROWS,
+        rows,
         seqs: SEQS,
         logit_rows: SEQS,
         blocks: (kv_bytes / block).min(largest_binding / layer).min(most) as usize,
@@ -183,6 +190,21 @@ mod tests {
         assert_eq!(blocks(F16, Some(u64::MAX), u64::MAX).unwrap(), 65_537);
         assert_eq!(blocks(F16, Some(8192), u64::MAX).unwrap(), 2);
         assert!(blocks(F16, Some(8191), u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_sparing_load_has_a_quarter_of_the_steps_and_of_the_kv_cache() {
+        let both = |kv_bytes| {
+            [false, true].map(|sparing| {
+                let options = LoadOptions { kv_bytes, sparing, ..Default::default() };
+                let Capacity { rows, blocks, .. } = sized(&llama(65_536), options).unwrap();
+                (rows, blocks)
+            })
+        };
+        let [whole, spared] = both(None);
+        assert_eq!(spared, (whole.0 / 4, whole.1 / 4));
+        // Never too small for a block, beside the null block.
+        assert_eq!(both(Some(8192)), [(256, 2), (64, 2)]);
     }
 
     #[test]

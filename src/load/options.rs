@@ -22,6 +22,21 @@ pub struct LoadOptions {
     pub host_bytes: u64,
     /// Whether cached blocks are read to be stored; they come back through host memory.
     pub stores: bool,
+    /// Gives KV cache and steps a quarter of their size: the device was lost, perhaps for want of memory.
+    pub sparing: bool,
+    pub features: Features,
+}
+
+/// Optional features of the GPU that are used where it has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    pub subgroups: bool,
+}
+
+impl Default for Features {
+    fn default() -> Features {
+        Features { subgroups: true }
+    }
 }
 
 /// Where the drafter of speculative decoding comes from.

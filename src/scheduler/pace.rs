@@ -11,6 +11,8 @@ pub struct Pace {
     target: f64,
     /// The executor's limit of rows per step.
     most: usize,
+    /// Lower limit of rows from the second step on.
+    least: usize,
     rows: usize,
     /// Seconds per row of the last large step; 0 while unknown.
     per_row: f64,
@@ -31,7 +33,13 @@ impl Pace {
 
     pub fn new(target: f64, most: usize) -> Pace {
         let rows = if target.is_finite() { most.min(Pace::FIRST) } else { most };
-        Pace { target, most, rows, per_row: 0.0, small: Mean::default() }
+        Pace { target, most, least: Pace::LEAST, rows, per_row: 0.0, small: Mean::default() }
+    }
+
+    /// For a device on which each row may take a second: its first step has one.
+    pub fn row_by_row(self) -> Pace {
+        let rows = if self.target.is_finite() { 1 } else { self.rows };
+        Pace { least: 2, rows, ..self }
     }
 
     /// Rows that the next step may have.
@@ -41,7 +49,7 @@ impl Pace {
 
     /// Whether a step of this many rows takes much longer than the host needs between two steps.
     pub fn is_long(&self, rows: usize) -> bool {
-        rows >= Pace::LEAST && rows as f64 * self.per_row > Pace::LONG
+        rows >= self.least && rows as f64 * self.per_row > Pace::LONG
     }
 
     /// Time for a row of a prompt, once known.
@@ -52,7 +60,7 @@ impl Pace {
     /// Records the time of a step.
     pub fn observe(&mut self, rows: usize, took: Duration) {
         let took = took.as_secs_f64();
-        if rows >= Pace::LEAST {
+        if rows >= self.least {
             self.per_row = took / rows as f64;
         } else {
             self.small.add_capped(took);
@@ -63,9 +71,8 @@ impl Pace {
         let room = 0.8 * target / took.max(1e-6);
         // Short steps do not predict long ones, and a single outlier must not change much.
         if room < 1.0 || 2 * rows > self.rows {
-            let wanted = rows.max(Pace::LEAST) as f64 * room.clamp(0.5, 2.0);
-            let least = Pace::LEAST.min(self.most);
-            self.rows = (wanted as usize).clamp(least, self.most);
+            let wanted = rows as f64 * room.clamp(0.5, 2.0);
+            self.rows = (wanted as usize).clamp(self.least.min(self.most), self.most);
         }
     }
 }
@@ -114,6 +121,22 @@ mod tests {
         assert!((96..=160).contains(&pace.rows()), "{} rows", pace.rows());
         pace.observe(pace.rows(), Duration::from_secs(5));
         assert!(pace.rows() >= 48, "one outlier halves them: {} rows", pace.rows());
+    }
+
+    #[test]
+    fn a_device_that_computes_row_by_row_begins_with_one() {
+        let (mut pace, mut longest) = (Pace::new(0.1, 256).row_by_row(), 0.0f64);
+        assert_eq!(pace.rows(), 1);
+        for _ in 0..20 {
+            let took = 0.36 * pace.rows() as f64;
+            longest = longest.max(took);
+            pace.observe(pace.rows(), Duration::from_secs_f64(took));
+        }
+        // Two cost twice as much as one, and no more.
+        assert_eq!((pace.rows(), longest), (2, 0.72));
+        let took = settle(&mut Pace::new(0.1, 256).row_by_row(), 0.0, 0.001);
+        assert!((0.05..0.1).contains(&took), "{took} s a step");
+        assert_eq!(Pace::new(f64::INFINITY, 256).row_by_row().rows(), 256);
     }
 
     #[test]

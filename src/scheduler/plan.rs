@@ -44,12 +44,13 @@ impl Scheduler {
     /// step in flight is over.
     pub fn plan(&mut self, now: Duration) -> StepPlan {
         let mut plan = StepPlan::default();
-        let rows = self.pace.rows();
         // One waiting request may be admitted.
         let to_come = self.running.len() + usize::from(self.queue.len() > 0);
         let logit_rows = self.capacity.logit_rows;
         let mut may_admit = true;
         let decoding = self.order(Sequence::decodes);
+        // On a slow device, too, all that decode get a row, and a prompt one.
+        let rows = self.pace.rows().max(decoding.len() + 1).min(self.capacity.rows);
         let spare = rows.saturating_sub(decoding.len());
         let computes = |seq: &Sequence| !seq.decodes() && seq.remaining() > 0;
         let prompts = self.running.iter().any(computes) || self.queue.iter().any(Sequence::may_run);

@@ -82,6 +82,12 @@ impl Scheduler {
         Scheduler { speculation, cache: self.cache.with_lookahead(lookahead), ..self }
     }
 
+    /// The same scheduler, empty, for an executor that computes within [`submit`](crate::step::Executor::submit):
+    /// short steps, between which the thread can do other work.
+    pub fn with_short_steps(self) -> Scheduler {
+        Scheduler { pace: self.pace.row_by_row(), ..self }
+    }
+
     /// The same scheduler with a drafter in place of prompt lookup.
     pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Scheduler {
         Scheduler { speculation: self.speculation.with_drafter(drafter), ..self }

@@ -18,7 +18,7 @@ use super::{
     BrowserStore,
     environment::Environment,
     event::{Event, send},
-    load::{inspect, load},
+    load::{self, inspect},
     loaded::LoadedModel,
     port::{Line, Port},
     turn::Turn,
@@ -233,9 +233,16 @@ impl Serving {
                 let (name, how) = (url.clone(), options.clone());
                 self.loads.insert(model, Load { controller, from, url: name, options: how });
                 spawn_local(async move {
-                    let host = (&*device, &inbox);
-                    let load = load(model, &url, files, &options, signal, &environment, host);
-                    let result = load.await;
+                    let load = load::Load {
+                        model,
+                        url: &url,
+                        options: &options,
+                        signal: &signal,
+                        environment: &environment,
+                        device: &device,
+                        inbox: &inbox,
+                    };
+                    let result = load.run(files).await;
                     send(&inbox, Event::Loaded(model, Box::new(result)));
                 });
             }

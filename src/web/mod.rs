@@ -1,5 +1,6 @@
 //! The browser: message ports, fetch, storage, the event loop.
 
+mod claim;
 mod environment;
 mod event;
 mod fetch;

@@ -9,6 +9,7 @@
 mod address;
 mod checkpoint;
 mod chunk;
+mod claim;
 mod draft;
 mod formats;
 pub mod gguf;
@@ -38,6 +39,7 @@ pub use checkpoint::{Checkpoint, Progress};
 pub use chunk::Chunk;
 #[cfg(target_arch = "wasm32")]
 pub(crate) use chunk::Pool;
+pub use claim::{Claim, Claimed, acquire};
 pub use draft::{Draft, PreparedDraft, open_draft};
 pub use gpu::{GpuMatrix, GpuPart, GpuSink, GpuWeights};
 pub use header::{Dtype, Elements, Header, TensorInfo};

@@ -8,7 +8,10 @@
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet, VecDeque},
+    future::poll_fn,
+    pin::pin,
     rc::Rc,
+    task::Poll,
 };
 
 use futures::{
@@ -471,7 +474,7 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
             return Err(missing(&self.shared.source, &self.file));
         }
         match &mut self.download {
-            Some(reader) => reader.next(limit).await,
+            Some(reader) => self.shared.meanwhile(reader.next(limit)).await,
             None => Ok(None),
         }
     }
@@ -527,7 +530,7 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
             store.put(&key, &pieces).await && record.write(store, &address).await
         }
         .boxed_local();
-        // Starts it; the store does the rest.
+        // Starts it; it goes on while more is read.
         match poll_immediate(&mut put).await {
             Some(is_kept) => self.shared.is_storing.set(is_kept),
             None => drop(self.shared.pending.replace(Some(put))),
@@ -557,6 +560,22 @@ impl<S: RangeSource + 'static, T: Store> StoredStream<S, T> {
 }
 
 impl<S, T> Shared<S, T> {
+    /// Awaits a future while a chunk is being stored: it counts once its record is stored, too.
+    async fn meanwhile<F: Future>(&self, wanted: F) -> F::Output {
+        let mut wanted = pin!(wanted);
+        poll_fn(|context| {
+            let mut pending = self.pending.borrow_mut();
+            let stored = pending.as_mut().map(|pending| pending.as_mut().poll(context));
+            if let Some(Poll::Ready(is_kept)) = stored {
+                *pending = None;
+                self.is_storing.set(is_kept && self.is_storing.get());
+            }
+            drop(pending);
+            wanted.as_mut().poll(context)
+        })
+        .await
+    }
+
     /// Waits until nothing is being stored.
     async fn settle(&self) {
         let pending = self.pending.take();
@@ -593,7 +612,9 @@ fn blames_files(error: &Error) -> bool {
             | Error::Closed
             | Error::NoGpu { .. }
             | Error::DeviceLost { .. }
+            | Error::DeviceLostAgain { .. }
             | Error::Gpu { .. }
+            | Error::Pipeline { .. }
             | Error::OutOfMemory { .. }
             | Error::TooLarge { .. }
             | Error::OverBudget { .. }

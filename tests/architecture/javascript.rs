@@ -43,7 +43,8 @@ const IMPORTS: [(&str, &[&str]); 11] = [
 ];
 
 /// What every module may import.
-const LEAVES: [&str; 7] = ["abort", "error", "iterable", "json", "locks", "types", "version"];
+const LEAVES: [&str; 8] =
+    ["abort", "error", "iterable", "json", "locks", "memory", "types", "version"];
 
 /// The beginnings of paths to modules whose types may be named in a cycle.
 const TYPES_IN_CYCLES: [&str; 4] =

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { chromium } from "playwright-core";
 import { BEYOND_FIREFOX, FIREFOX, downloads, launchFirefox } from "./firefox.mjs";
+import { BEYOND_WEBKIT, WEBKIT, launchWebkit } from "./webkit.mjs";
 
 /** The served demo page; `cargo xtask test --only e2e` sets it. */
 export const url = required("TABLOOM_URL");
@@ -12,18 +13,29 @@ export const url = required("TABLOOM_URL");
 /** What the software adapter calls itself; Firefox gives no names. */
 export const ADAPTER = FIREFOX ? /an adapter without a name/ : /swiftshader/i;
 
+/** @typedef {(name: string, run: () => Promise<void>) => void} Test */
+
 /**
  * `test`, or where the tests run in Firefox something that says why this one does not.
  *
  * @param {keyof typeof BEYOND_FIREFOX} what
- * @returns {(name: string, run: () => Promise<void>) => void}
+ * @returns {Test}
  */
 export const testBeyondFirefox = (what) =>
   FIREFOX ? (name) => console.log(`not in Firefox: ${name}: ${BEYOND_FIREFOX[what]}`) : test;
 
 /**
+ * The same of WebKitGTK.
+ *
+ * @param {keyof typeof BEYOND_WEBKIT} what
+ * @returns {Test}
+ */
+export const testBeyondWebkit = (what) =>
+  WEBKIT ? (name) => console.log(`not in WebKitGTK: ${name}: ${BEYOND_WEBKIT[what]}`) : test;
+
+/**
  * Starts Chromium with the switches of `webdriver.json`, or without those that turn WebGPU on; or
- * Firefox, with it or without.
+ * Firefox, with it or without; or WebKitGTK, which has none.
  *
  * @param {{webgpu?: boolean, pageCache?: boolean, collect?: boolean, opaque?: boolean}} [options]
  *   `pageCache`: pages that are left are kept for the way back, as visitors' browsers do; `collect`:
@@ -32,6 +44,7 @@ export const testBeyondFirefox = (what) =>
  */
 export function launch({ webgpu = true, pageCache = false, collect = false, opaque = false } = {}) {
   if (FIREFOX) return launchFirefox({ webgpu });
+  if (WEBKIT) return launchWebkit();
   const more = [
     ...(collect ? ["js-flags=--expose-gc"] : []),
     ...(opaque ? ["enable-features=DataUrlWorkerOpaqueOrigin"] : []),

@@ -162,6 +162,49 @@ describe("with the built-in model made greedy", () => {
     assert.ok(STORY.answer.startsWith(part) && part.length < STORY.answer.length, part);
   });
 
+  test("what is sent in the middle of an answer is asked next; until then it can be taken back", async () => {
+    const waiting = page.locator("#conversation [part=next]");
+    await page.locator("#clear").click();
+    await begin(page, STORY.messages[0].content);
+    // Who has written something can send it without a key for that.
+    await say(page, "Is it red?");
+    await waiting.filter({ hasText: "Sent next: “Is it red?”" }).waitFor();
+    assert.equal(await page.locator(INPUT).inputValue(), "");
+    // What is sent after it is more of the same message.
+    await page.locator(INPUT).fill("Or grey?");
+    await page.keyboard.press("Enter");
+    await waiting.filter({ hasText: "Is it red?\n\nOr grey?" }).waitFor();
+    await page.locator(INPUT).fill("A draft");
+    await waiting.getByRole("button", { name: "Cancel" }).click();
+    assert.equal(await waiting.isVisible(), false);
+    assert.equal(await page.locator(INPUT).inputValue(), "Is it red?\n\nOr grey?\n\nA draft");
+    assert.equal(await page.locator(MESSAGES).count(), 2);
+
+    await say(page, FRANCE.messages[0].content);
+    await waiting.waitFor();
+    await releaseAnswers(page);
+    await page.locator(`${MESSAGES}.user`, { hasText: FRANCE.messages[0].content }).waitFor();
+    await page.locator(`${MESSAGES}.assistant`).nth(1).waitFor();
+    assert.equal(await waiting.isVisible(), false);
+    await answered(page);
+    const texts = await page.locator(`${MESSAGES} .text`).allTextContents();
+    assert.equal(texts.length, 4);
+    assert.deepEqual(texts.slice(0, 3), [STORY.messages[0].content, STORY.answer, FRANCE.messages[0].content]);
+  });
+
+  test("Stop gives what waits back: nothing else is asked", async () => {
+    await page.locator("#clear").click();
+    await begin(page, STORY.messages[0].content);
+    await say(page, "Is it red?");
+    await page.locator("#conversation [part=next]").waitFor();
+    await page.locator(STOP).click();
+    await answered(page);
+    assert.equal(await page.locator(INPUT).inputValue(), "Is it red?");
+    assert.equal(await page.locator(MESSAGES).count(), 2);
+    assert.equal(await page.locator("#conversation [part=next]").isVisible(), false);
+    await page.locator(INPUT).fill("");
+  });
+
   test("the end of a long answer stands above the composer", async () => {
     const size = page.viewportSize();
     /** Whether the answer ends above the composer, within a few frames of what has changed. */
@@ -294,6 +337,9 @@ test("without WebGPU the built-in model runs on the processor, others are offere
   try {
     const { page } = await ready(without, `${url}?temperature=0`);
     assert.match(await page.locator("#adapter").textContent(), /no WebGPU.*on the processor/);
+    await page.setViewportSize({ width: 390, height: 844 });
+    const [notice, composer] = await Promise.all(["#adapter", INPUT].map((one) => page.locator(one).boundingBox()));
+    assert.ok(notice.y + notice.height < composer.y, "on a phone it is in sight");
     assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
     await page.close();
     const other = await open(without, greedy);

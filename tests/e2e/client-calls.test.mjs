@@ -44,6 +44,13 @@ for (const host of RUNGS) {
       });
     }
 
+    test("a stream may outlive any number of hosts that carry it on", async () => {
+      fates.chat = [10, 20, 30, 40].map((at) => ({ fate: "close", at, count: 50 }));
+      fates.chat.push({ count: 50 });
+      assert.deepEqual(numbers(await read(await open({ host }))), upTo(50));
+      assert.equal(reported("chat").length, 5);
+    });
+
     test("a stream of text completions goes on, each of its answers", async () => {
       fates.complete = [{ fate: "close", at: 7, count: 9 }, { count: 9 }];
       const page = await open({ host });

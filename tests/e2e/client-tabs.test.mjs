@@ -9,6 +9,7 @@ import {
   end,
   fates,
   hurry,
+  movable,
   load,
   numbers,
   open,
@@ -16,6 +17,7 @@ import {
   reported,
   see,
   server,
+  stop,
   until,
   upTo,
 } from "./client.mjs";
@@ -103,8 +105,26 @@ test("a tab that leaves while it takes the lead leaves nothing behind", async ()
   assert.equal(reported("boot").length, 1);
 });
 
+for (const late of [false, true]) {
+  test(`a SharedWorker that the browser moves has not died, ${late ? "even if it greets late" : "as it greets again"}`, async () => {
+    await movable();
+    const page = await open({ host: "shared" });
+    const moves = 8;
+    fates.chat = Array.from({ length: moves }, () => ({ fate: "stick" }));
+    await page.evaluate(() => void (globalThis.asked = failure(engine.chat.completions.create({ messages: [] }))));
+    const asked = page.evaluate(() => asked);
+    for (let moved = 0; moved < moves; moved++) {
+      await Promise.race([until("chat", moved + 1), asked]);
+      await page.evaluate((late) => move(late), late);
+    }
+    assert.equal(await asked, "no failure");
+    assert.equal(reported("boot").length, moves + 1);
+  });
+}
+
 describe("a host that stands still", () => {
   test("is replaced where it is private", async () => {
+    await hurry(10);
     const page = await open({ host: "private" });
     fates.chat = [{ fate: "freeze", at: 5, count: 10 }, { count: 10 }];
     assert.deepEqual(numbers(await read(page)), upTo(10));
@@ -112,6 +132,7 @@ describe("a host that stands still", () => {
   });
 
   test("loses the office to a tab that is seen", async () => {
+    await hurry(10);
     const pages = [];
     for (let i = 0; i < 3; i++) pages.push(await open({ host: "leader" }));
     for (const page of pages) await see(page, page === pages[1]);
@@ -128,6 +149,89 @@ describe("a host that stands still", () => {
     assert.equal(await ask(pages[0]), "no failure");
     assert.equal(reported("boot").length, 3);
   });
+});
+
+describe("a SharedWorker that was frozen while its page was hidden", () => {
+  /** A hidden page whose worker gets no pings any more; `pings` counts them. */
+  async function frozen() {
+    const page = await open({ host: "shared" });
+    await see(page, false);
+    await page.evaluate(() => {
+      const { postMessage } = MessagePort.prototype;
+      /** @type {MessagePort} */
+      let port;
+      globalThis.pings = 0;
+      MessagePort.prototype.postMessage = function (message, ...rest) {
+        if (message.type !== "ping" || this !== (port ??= this)) return postMessage.call(this, message, ...rest);
+        globalThis.pings += 1;
+      };
+    });
+    return page;
+  }
+
+  test("is asked at once when the page is shown", async () => {
+    const page = await frozen();
+    const pings = await page.evaluate(() => {
+      Object.defineProperty(document, "visibilityState", { value: "visible", configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+      return globalThis.pings;
+    });
+    assert.equal(pings, 1);
+  });
+
+  test("is soon left for another", async () => {
+    await hurry(20);
+    const page = await frozen();
+    await see(page, true);
+    await until("boot", 2);
+    assert.equal(await ask(page), "no failure");
+    assert.equal(await page.evaluate(() => globalThis.pings), 10);
+  });
+});
+
+test("a leader that is frozen loses the office to a page that is shown, without a heartbeat", async () => {
+  await context.addInitScript(() => {
+    globalThis.setInterval = /** @type {any} */ (() => 0);
+  });
+  const pages = [await open({ host: "leader" }), await open({ host: "leader" })];
+  await see(pages[1], false);
+  fates.chat = [{ fate: "freeze", at: 5, count: 10 }, { count: 10 }];
+  await begin(pages[1]);
+  await until("chat", 1);
+  const resume = await stop(pages[0]);
+  await see(pages[1], true);
+  assert.deepEqual(numbers(await end(pages[1])), upTo(10));
+  assert.equal(reported("boot").length, 2);
+  resume();
+});
+
+test("a leader whose worker is busy keeps the office while its page answers", async () => {
+  const pages = [await open({ host: "leader" }), await open({ host: "leader" })];
+  await see(pages[1], false);
+  await pages[0].evaluate(() => {
+    const lobby = new BroadcastChannel("asked");
+    const { postMessage } = BroadcastChannel.prototype;
+    BroadcastChannel.prototype.postMessage = function (message) {
+      if (message.type === "leads") postMessage.call(lobby, null);
+      return postMessage.call(this, message);
+    };
+  });
+  await pages[1].evaluate(() => {
+    globalThis.answers = 0;
+    new BroadcastChannel("asked").onmessage = () => (globalThis.answers += 1);
+  });
+  // As long as it lasts it does not answer pings either.
+  await pages[0].workers()[0].evaluate(() => {
+    setTimeout(() => {
+      const end = performance.now() + 4000;
+      while (performance.now() < end);
+    });
+  });
+  await see(pages[1], true);
+  await pages[1].waitForFunction(() => globalThis.answers >= 1);
+  fates.chat = [{ count: 10 }];
+  assert.deepEqual(numbers(await read(pages[1])), upTo(10));
+  assert.equal(reported("boot").length, 1);
 });
 
 describe("a host that is stuck", () => {
@@ -171,18 +275,23 @@ test("a leader's worker that comes back late ends itself", async () => {
   const page = await open(null);
   const alive = await page.evaluate(async () => {
     const lobby = new BroadcastChannel("a lobby");
+    const hold = (epoch) => navigator.locks.request(`a leader since ${epoch}`, () => new Promise(() => {}));
     const lead = (epoch) => {
+      hold(epoch);
       const worker = new Worker("tabloom/worker.js", { type: "module" });
-      worker.postMessage({ type: "lead", lobby: lobby.name, epoch });
+      worker.postMessage({ type: "lead", lobby: lobby.name, since: "a leader since ", epoch });
       return new Promise((resolve) => (worker.onmessage = ({ data }) => resolve(data.host)));
     };
     const hosts = [await lead(5), await lead(6)];
     await navigator.locks.request(hosts[0], () => {});
     // Nor does it answer those who know of a later leader.
+    hold(7);
     lobby.postMessage({ type: "join", channel: "a tab", epoch: 7 });
     await navigator.locks.request(hosts[1], () => {});
     hosts.push(await lead(8));
     lobby.postMessage({ type: "up", epoch: 7 });
+    // One that has no lock is none.
+    lobby.postMessage({ type: "up", epoch: 9 });
     const answer = new Promise((resolve) => {
       new BroadcastChannel("another tab").onmessage = ({ data }) => resolve(data);
     });

@@ -14,6 +14,8 @@ export let server;
 export let context;
 /** What hosts report, in order. */
 let reports;
+/** A request that is answered when the test says so. */
+let held;
 /** What is to happen to the next calls of a type. */
 export let fates;
 
@@ -35,6 +37,7 @@ before(async () => {
           const headers = { "content-type": "text/javascript", "cache-control": "no-store" };
           setTimeout(() => response.writeHead(200, headers).end(`import "./tabloom/worker.js";`), 800);
         },
+        "held.txt": (response) => void (held = response),
         "elsewhere.html": "<!doctype html><title>Elsewhere</title>",
         "frame.html": `<!doctype html><iframe sandbox="allow-scripts" src="bare.html"></iframe>`,
         fate,
@@ -100,6 +103,65 @@ export const hurry = (factor) =>
       setTimeout: (then, delay) => setTimeout(then, delay >= 5000 ? delay / factor : delay),
     });
   }, factor);
+
+/**
+ * Lets a page move its SharedWorker, as WebKit does with those of a tab that is closed: it ends, begins anew, and
+ * greets at the ports that it had. Where it is `late`, it does so once the page has asked for it again.
+ */
+export const movable = () =>
+  context.addInitScript(() => {
+    let script;
+    let worker;
+    /** What joins a port to the worker that runs, for each that it has. */
+    const joins = [];
+    let behind = 0;
+    const run = () => (worker = new Worker(script, { type: "module" }));
+    const greet = () => {
+      for (const join of joins.slice(behind)) join();
+      behind = joins.length;
+    };
+    class Movable extends EventTarget {
+      constructor(url) {
+        super();
+        script = url;
+        if (!worker) run();
+        const { port1, port2 } = new MessageChannel();
+        this.port = port1;
+        joins.push(() => {
+          const { port1: near, port2: far } = new MessageChannel();
+          near.onmessage = ({ data }) => port2.postMessage(data);
+          port2.onmessage = ({ data }) => near.postMessage(data);
+          worker.postMessage({ type: "connect" }, [far]);
+        });
+        greet();
+      }
+    }
+    globalThis.SharedWorker = /** @type {any} */ (Movable);
+    globalThis.move = (late) => {
+      worker.terminate();
+      run();
+      behind = 0;
+      if (!late) greet();
+    };
+  });
+
+/**
+ * Stops a page, as if it were frozen.
+ *
+ * @returns {Promise<() => void>} lets it go on
+ */
+export async function stop(page) {
+  held = null;
+  await page.evaluate(() =>
+    setTimeout(() => {
+      const request = new XMLHttpRequest();
+      request.open("GET", "held.txt", false);
+      request.send();
+    }),
+  );
+  while (!held) await new Promise((resolve) => setTimeout(resolve, 20));
+  return () => held.end();
+}
 
 /** A page with the package, and an engine in it unless `options` is null. */
 export async function open(options = {}, file = "bare.html") {

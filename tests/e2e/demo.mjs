@@ -92,7 +92,12 @@ export async function begin(page, text) {
 /** Waits for the end of an answer and returns it. */
 export async function answered(page) {
   await releaseAnswers(page);
-  await page.locator(SEND).waitFor();
+  return finished(page);
+}
+
+/** The same of an answer that cannot have been held. */
+export async function finished(page) {
+  await page.locator(STOP).waitFor({ state: "hidden" });
   return page.locator(ANSWER).last().textContent();
 }
 
@@ -100,6 +105,17 @@ export async function answered(page) {
 export async function ask(page, text) {
   await say(page, text);
   return answered(page);
+}
+
+export const VIEWS = ["chat", "playground", "engine", "bench", "settings"];
+
+/** Opens a view, and waits for what is loaded with it. */
+export async function view(page, name) {
+  await page.locator(`#tab-${name}`).click();
+  await page
+    .locator(`#${name} :is(#hello, #example option, .chart, #bench-peers li, #set)`)
+    .first()
+    .waitFor({ state: "attached" });
 }
 
 /**

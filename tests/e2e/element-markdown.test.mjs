@@ -335,6 +335,31 @@ test("hostile text is text: nothing runs, loads or leads astray", async () => {
   assert.deepEqual(requests, []);
 });
 
+test("a link whose label names another place says where it leads", async () => {
+  const long = `https://e.vil/${"a".repeat(100_000)}`;
+  for (const [source, label] of [
+    ["[https://bank.com](https://e.vil/a)", "https://bank.com (e.vil)"],
+    ["[Bank.com/login](https://bank.com.e.vil)", "Bank.com/login (bank.com.e.vil)"],
+    ["[**bank**.`com`](https://e.vil:8000)", "bank.com (e.vil:8000)"],
+    ["![https://bank.com](https://e.vil/?leak)", "https://bank.com (e.vil)"],
+    ["[us@bank.com](mailto:us@e.vil)", "us@bank.com (us@e.vil)"],
+    ["[https://bank.com@e.vil](https://e.vil)", "https://bank.com@e.vil (e.vil)"],
+    ["https://b\u0430nk.com/a", "https://b\u0430nk.com/a (xn--bnk-6cd.com)"],
+    ["<https://b\u0430nk.com/a>", "https://b\u0430nk.com/a (xn--bnk-6cd.com)"],
+    ["[https://bank.com/a](https://bank.com/b)", "https://bank.com/a"],
+    ["[bank.com](https://www.bank.com)", "bank.com"],
+    ["[us@bank.com](mailto:us@bank.com)", "us@bank.com"],
+    ["[the bank. com](https://e.vil)", "the bank. com"],
+    ["https://bank.com@e.vil/", null],
+    ["[a](https://bank.com:b@e.vil/)", null],
+    [long, null],
+    [`[a](${long})`, null],
+  ]) {
+    const shown = await page.evaluate((source) => globalThis.shown(source).querySelector("a")?.textContent, source);
+    assert.equal(shown ?? null, label, source.slice(0, 100));
+  }
+});
+
 /** Random documents whose text is known. */
 class Author {
   constructor(seed) {

@@ -1053,30 +1053,58 @@ test("a new chat begins empty", async () => {
   assert.ok(await chat.getByRole("button", { name: "Send" }).isDisabled());
 });
 
-test("who sends while an answer is being written is told so, until it is", async () => {
+test("what is sent while an answer is being written is asked next; it is given back where that fails", async () => {
   const { page, chat, input } = await fake();
-  const notice = chat.locator("[part=notice]");
+  const waiting = chat.locator("[part=next]");
+  const asked = (count) => page.waitForFunction((count) => answers.length === count, count);
+  const said = () => page.evaluate(() => answers.at(-1).params.messages.map(({ content }) => content));
+  await input.fill("one");
+  await input.press("Enter");
+  await asked(1);
+  await input.press("Enter");
+  assert.equal(await waiting.count(), 0, "there is nothing to send");
+  await input.fill("two");
+  await input.press("Enter");
+  await waiting.filter({ hasText: "Sent next: “two”" }).waitFor();
+  assert.equal(await input.inputValue(), "");
+  await page.evaluate(() => answers[0].say("First."));
+  await page.evaluate(() => answers[0].end());
+  await asked(2);
+  assert.deepEqual(await said(), ["one", "First.", "two"]);
+  assert.equal(await waiting.isVisible(), false);
+  const told = await page.evaluate(() => events.filter(({ name }) => name === "message").map((e) => e.message.content));
+  assert.deepEqual(told, ["one", "First.", "two"]);
+
+  await input.fill("three");
+  await input.press("Enter");
+  await waiting.waitFor();
+  await page.evaluate(() => answers[1].fail("It broke."));
+  await chat.getByText("It broke.").waitFor();
+  assert.equal(await input.inputValue(), "three");
+  assert.equal(await page.evaluate(() => answers.length), 2);
+
+  // Another conversation takes nothing over.
+  await input.press("Enter");
+  await asked(3);
+  await input.fill("four");
+  await input.press("Enter");
+  await waiting.waitFor();
+  await page.evaluate(() => chat.clear());
+  assert.equal(await waiting.isVisible(), false);
+  assert.deepEqual(await messages(page), []);
+  assert.equal(await input.inputValue(), "");
+});
+
+test("what is sent stays in the input where the part that lets it wait cannot be loaded", async () => {
+  const { page, chat, input } = await fake();
+  await page.route("**/element/waiting.js", (route) => route.abort());
   await input.fill("one");
   await input.press("Enter");
   await page.waitForFunction(() => answers.length === 1);
-  await input.press("Enter");
-  assert.equal(await notice.isVisible(), false, "there is nothing to send");
   await input.fill("two");
   await input.press("Enter");
-  await notice.filter({ hasText: "The answer is being written" }).waitFor();
-  await chat.locator(".foot > [aria-live]", { hasText: "The answer is being written" }).waitFor({ state: "attached" });
-  await page.evaluate(() => answers[0].say("First."));
-  await chat.getByText("First.").first().waitFor();
-  assert.ok(await notice.isVisible());
-  await answerOf(page, 1, "");
-  assert.equal(await notice.isVisible(), false);
+  await chat.locator("[part=notice]").waitFor();
   assert.equal(await input.inputValue(), "two");
-  await input.press("Enter");
-  // What else was told stays.
-  await chat.locator("input[type=file]").setInputFiles([file("empty.txt", "")]);
-  await notice.filter({ hasText: "empty.txt is empty." }).waitFor();
-  await answerOf(page, 2, "Second.");
-  assert.ok(await notice.isVisible());
 });
 
 /** Drags files over an element, or drops them. */
@@ -1309,7 +1337,7 @@ test("a chat without a model says so", async () => {
   await input.fill("Hello");
   await input.press("Enter");
   await until(page, "error");
-  assert.match(await chat.getByRole("alert").textContent(), /no model: found no attribute model/);
+  assert.match(await chat.getByRole("alert").textContent(), /model: found no attribute, expected/);
 });
 
 test("two chats share an engine, which is closed with the last of them", async () => {
@@ -1397,6 +1425,22 @@ test("removal ends a real answer and a download", async () => {
     return [await loading, chat.state];
   });
   assert.deepEqual(ended, ["AbortError", "idle"]);
+});
+
+test("what is shown of an answer is kept when its page is left", async () => {
+  const { page, input } = await open("session.html");
+  // Nothing is kept as time passes.
+  await page.evaluate(() => {
+    const later = setTimeout;
+    globalThis.setTimeout = /** @type {any} */ ((run, time, ...rest) => (time === 300 ? 0 : later(run, time, ...rest)));
+  });
+  await holdAnswers(page);
+  await input.fill(STORY.messages[0].content);
+  await input.press("Enter");
+  await page.getByRole("article").last().filter({ hasText: "Once upon a" }).waitFor();
+  await page.reload();
+  const { content } = (await messages(page)).at(-1);
+  assert.match(content, /^Once upon a/);
 });
 
 test("a conversation is kept where storage says", async () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { openPackage } from "./package.mjs";
+import { DEVICE, openPackage } from "./package.mjs";
 
 /** What transformers makes of texts with the built-in model's weights. */
 const { texts } = JSON.parse(readFileSync(new URL("../goldens/embeddings.json", import.meta.url), "utf8"));
@@ -14,9 +14,9 @@ let page;
 before(async () => {
   session = await openPackage();
   page = session.page;
-  await page.evaluate(async () => {
-    globalThis.engine = await Engine.load("model/");
-  });
+  await page.evaluate(async (device) => {
+    globalThis.engine = await Engine.load("model/", { device });
+  }, DEVICE);
 });
 
 after(() => session?.close());

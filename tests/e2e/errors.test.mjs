@@ -120,6 +120,22 @@ const MODELS = [
 
 const folders = Object.fromEntries(MODELS.map(([, files], i) => [`models/${i}/`, files]));
 folders["models/template/"] = template("{% for %}");
+
+/** Workers whose GPU never keeps one promise, and for which time passes 20 times as fast. */
+const SILENT = {
+  adapter: "navigator.gpu.requestAdapter",
+  device: "GPUAdapter.prototype.requestDevice",
+  commands: "GPUDevice.prototype.popErrorScope",
+  queue: "GPUQueue.prototype.onSubmittedWorkDone",
+};
+for (const [kind, method] of Object.entries(SILENT)) {
+  folders[`silent-${kind}`] = {
+    "silent.js": `${method} = () => new Promise(() => {});
+      const { setTimeout } = globalThis;
+      globalThis.setTimeout = (callback, milliseconds) => setTimeout(callback, milliseconds / 20);`,
+    "worker.js": `import "./silent.js"; import "../tabloom/worker.js";`,
+  };
+}
 folders[""] = {
   "no-api.js": "Object.defineProperty(navigator, 'gpu', { value: undefined });",
   "no-api-worker.js": `import "./no-api.js"; import "./tabloom/worker.js";`,
@@ -285,6 +301,16 @@ for (const missing of ["no-api", "no-adapter"]) {
       texts,
       goldens.map((golden) => golden.answer),
     );
+  });
+}
+
+for (const kind of Object.keys(SILENT)) {
+  test(`a GPU that does not answer (${kind}) is none`, async () => {
+    const failure = await page.evaluate(
+      (workerUrl) => globalThis.failure(Engine.load("model/", { workerUrl, host: "private" })),
+      `silent-${kind}/worker.js`,
+    );
+    check(failure, "no_gpu", /did not answer for 60 seconds.*device "cpu"/);
   });
 }
 

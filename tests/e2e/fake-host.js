@@ -35,7 +35,7 @@ const ONE_PAGE = { initial: 1, maximum: 1, shared: true };
 export class Host {
   #environment;
   #tabs = new Set();
-  /** Takes the next message when this resolves. */
+  /** Takes the next message when this resolves. @type {Promise<unknown>} */
   #ready = Promise.resolve();
 
   constructor(environment) {
@@ -84,7 +84,7 @@ export class Host {
     }
     const { fate, at = 0, count = 4, pieces, pause, info, usage, busy } = await report(message);
     // A long step.
-    if (busy) await (this.#ready = new Promise((over) => setTimeout(over, busy)));
+    if (busy) await (this.#ready = Promise.all([this.#ready, new Promise((over) => setTimeout(over, busy))]));
     if (type === "load") {
       for (const loaded of [1, 2]) {
         const step = { stage: "download", file: "weights", loaded, total: 2, rate: 1 };

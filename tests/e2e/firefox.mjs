@@ -17,6 +17,7 @@ export const BEYOND_FIREFOX = {
   scheme: "its driver shows pages in no other colour scheme",
   manifest: "it installs no pages",
   shifts: "it reports no layout shifts to pages",
+  touch: "its driver emulates no touch screen",
 };
 
 /**

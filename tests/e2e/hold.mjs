@@ -2,23 +2,30 @@
 
 /** Runs in the page before its own scripts: while answers are held, only their first words reach the page. */
 function install() {
-  const FIRST = 15;
   const begun = new Map();
-  /** @type {{id: number, deliver: () => void}[]} */
-  const waiting = [];
-  let held = false;
-  globalThis.holdAnswers = (hold) => {
-    held = hold;
-    if (!hold) for (const { deliver } of waiting.splice(0)) deliver();
+  /** @type {{data: any, deliver: () => void}[]} */
+  let waiting = [];
+  let most = Infinity;
+  globalThis.holdAnswers = (characters) => {
+    most = characters;
+    const all = waiting;
+    waiting = [];
+    for (const message of all) give(message);
   };
+
+  function give(message) {
+    if (waits(message.data)) waiting.push(message);
+    else message.deliver();
+  }
 
   /** Whether a message is to wait: a piece beyond the first words, or what follows one. */
   function waits({ type, id, value }) {
-    if (waiting.some((message) => message.id === id)) return true;
-    if (!held || type !== "chunk") return false;
+    if (waiting.some(({ data }) => data.id === id)) return true;
+    if (type !== "chunk") return false;
     const length = begun.get(id) ?? 0;
+    if (length >= most) return true;
     begun.set(id, length + (value.choices[0]?.delta?.content?.length ?? 0));
-    return length >= FIRST;
+    return false;
   }
 
   for (const { prototype } of [MessagePort, BroadcastChannel]) {
@@ -26,11 +33,7 @@ function install() {
     Object.defineProperty(prototype, "onmessage", {
       ...onmessage,
       set(listener) {
-        const take = (event) => {
-          const deliver = () => listener.call(this, event);
-          if (waits(event.data)) waiting.push({ id: event.data.id, deliver });
-          else deliver();
-        };
+        const take = (event) => give({ data: event.data, deliver: () => listener.call(this, event) });
         onmessage.set.call(this, listener && take);
       },
     });
@@ -40,8 +43,9 @@ function install() {
 /** Makes answers in a page that is opened later such that they can be held. */
 export const holdable = (page) => page.addInitScript(install);
 
-/** From now on only the first words of an answer reach the page. */
-export const holdAnswers = (page) => page.evaluate(() => holdAnswers(true));
+/** From now on only so many characters of an answer reach the page, to the end of a piece. */
+export const holdAnswers = (page, characters = 15) =>
+  page.evaluate((characters) => holdAnswers(characters), characters);
 
 /** Lets the page have what was held, and all that comes. */
-export const releaseAnswers = (page) => page.evaluate(() => holdAnswers(false));
+export const releaseAnswers = (page) => page.evaluate(() => holdAnswers(Infinity));

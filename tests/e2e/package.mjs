@@ -2,6 +2,10 @@
 import { readFileSync } from "node:fs";
 import { launch } from "./browser.mjs";
 import { serve } from "./server.mjs";
+import { WEBKIT } from "./webkit.mjs";
+
+/** Where engines run: WebKitGTK has no WebGPU. */
+export const DEVICE = WEBKIT ? "cpu" : "gpu";
 
 /** What transformers answers with the built-in model's weights, greedily. */
 export const goldens = JSON.parse(readFileSync(new URL("../goldens/embedded.json", import.meta.url), "utf8"));

@@ -143,11 +143,28 @@ describe("with an engine of made-up metrics", () => {
   /** Lets half a second pass, in which the panel reads the metrics once. */
   const wait = () => page.clock.runFor(500);
 
-  test("nothing is read before the panel is open", async () => {
+  test("before anybody looks little is read, after some minutes nothing, and again once something happens", async () => {
+    const passed = async () => {
+      const before = await page.evaluate(() => asked);
+      await page.clock.runFor(10_000);
+      return (await page.evaluate(() => asked)) - before;
+    };
     await give(0, 0);
     await page.evaluate(() => panel.watch(engine));
-    await wait();
-    assert.equal(await page.evaluate(() => asked), 0);
+    const early = await passed();
+    assert.ok(early >= 4 && early <= 6, `${early} readings in 10 s`);
+    assert.equal(await page.locator("#panel .chart").count(), 0);
+    await page.clock.runFor(180_000);
+    assert.equal(await passed(), 0);
+    await page.evaluate(() => panel.wake());
+    await page.evaluate(() => panel.wake());
+    const awake = await passed();
+    assert.ok(awake >= 4 && awake <= 6, `${awake} readings in 10 s`);
+    await page.evaluate(() => {
+      panel.watch(null);
+      panel.watch(engine);
+      globalThis.asked = 0;
+    });
   });
 
   test("what it shows is what the metrics say", async () => {
@@ -355,6 +372,14 @@ describe("with tabs of one visitor", () => {
   }
 
   const names = ({ tabs }) => tabs.map(([name]) => name).join();
+
+  test("what was asked before it was opened is in its charts", async () => {
+    const { page } = await ready(await browser.newContext(), `${address}&device=cpu`);
+    await ask(page, STORY);
+    await page.locator("#tab-engine").click();
+    await shows({ page }, ({ charts }) => /at most [1-9]/.test(charts?.["Tokens/s by tab"]?.[0]));
+    await page.context().close();
+  });
 
   test("the keyboard opens it; a lone visitor is told how to share", async () => {
     const { page } = first;

@@ -1,7 +1,7 @@
 // Every view and state of the demo page and of the element: what all of them are held to, and what the
 // contact sheet shows.
 import { launch } from "./browser.mjs";
-import { INPUT, MESSAGES, PROBLEM, ask, loaded, open, ready, say } from "./demo.mjs";
+import { INPUT, MESSAGES, PROBLEM, ask, begin as hold, loaded, open, ready, say } from "./demo.mjs";
 import { modelFile, serve } from "./server.mjs";
 
 /** @import { Page } from "playwright-core" */
@@ -76,6 +76,8 @@ const RUNS = [1, 2, 4].flatMap((requests) =>
     drafts,
     first_token_ms: 21.4 * requests,
     tokens_per_second: 96.5 + 31 * requests + (drafts ? 24.8 : 0),
+    tokens_per_second_least: 92.5 + 31 * requests,
+    tokens_per_second_most: 99.5 + 31 * requests + (drafts ? 24.8 : 0),
     tokens: 48 * requests,
     accepted_tokens: drafts ? 17 * requests : 0,
   })),
@@ -211,8 +213,52 @@ export const STATES = {
   },
   "page: model stays": { fails: true, show: (page) => choose(page, "nowhere/else/") },
 
+  "page: another model": {
+    show: async (page) => {
+      await choose(page);
+      await page.locator("#address").fill("models/slow/");
+      await page.keyboard.press("Enter");
+      await page.locator("#switching", { hasText: /[kM]B of/ }).waitFor();
+    },
+  },
+  "page: with a system prompt": {
+    show: async (page) => {
+      await view(page, "settings");
+      await page.locator("[name=system]").fill("Answer in one short sentence.");
+      await page.locator("#tab-chat").click();
+      await page.locator("#prompted").waitFor();
+    },
+  },
+
   "chat: answered": { show: (page) => ask(page, QUESTION) },
   "chat: too hard": { show: (page) => ask(page, "Explain the theory of relativity to me.") },
+  "chat: next": {
+    show: async (page) => {
+      await hold(page, STORY);
+      await say(page, "And one about a cat, please, which lives in the house of an old woman by the river.");
+      await page.locator("#conversation [part=next]").waitFor();
+      await page.locator(INPUT).fill("A draft");
+    },
+  },
+  "chat: long": {
+    show: async (page) => {
+      await imported(page, {
+        title: "Long",
+        messages: [user("Say yes. ".repeat(80)), assistant("Yes. ".repeat(120))],
+      });
+      await page.locator("#long").waitFor();
+    },
+  },
+  "chat: deleted in another tab": {
+    show: async (page) => {
+      await imported(page, { title: QUESTION, messages: VERSIONS });
+      const { page: other } = await ready(page.context(), page.url());
+      await other.locator("#delete-all").click();
+      await other.locator("#undo").waitFor();
+      await other.close();
+      await page.locator("#lost").waitFor();
+    },
+  },
   "chat: text and code": {
     show: conversation("Primes", user("What is a prime?"), assistant(TEXT, { end: "stopped" })),
   },
@@ -267,6 +313,13 @@ export const STATES = {
       await page.locator("#search").fill("planets");
     },
   },
+  "list: found where it was said": {
+    show: async (page) => {
+      await list(page);
+      await page.locator("#search").fill("it is so");
+      await page.locator("#conversation-list .excerpt").first().waitFor();
+    },
+  },
   "list: nothing found": {
     show: async (page) => {
       await list(page);
@@ -283,6 +336,12 @@ export const STATES = {
   },
 
   "dialog: model": { show: choose },
+  "dialog: better model": {
+    show: async (page) => {
+      await page.locator("#get-better").click();
+      await page.locator("#upgrades li").first().waitFor();
+    },
+  },
   "dialog: site": { show: (page) => page.locator("#chat .embed").click() },
 
   "playground: before": { show: (page) => view(page, "playground") },

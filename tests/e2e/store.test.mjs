@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, afterEach, before, beforeEach, test } from "node:test";
+import { testBeyondWebkit } from "./browser.mjs";
 import { ggufModel } from "./gguf.mjs";
 import { largeModel } from "./large.mjs";
 import { goldens, openPackage } from "./package.mjs";
@@ -196,31 +197,34 @@ test("two workers load a model at once, and it is downloaded once", async () => 
   assert.deepEqual(asked, ["all"]);
 });
 
-test("a large file comes in parts over several connections, every byte in its place", async () => {
-  const integrity = { files: {} };
-  for (const file of ["config.json", "tokenizer.json", "tokenizer_config.json", FILE]) {
-    integrity.files[file] = { sha256: sha256(large[file] ?? (await modelFile(file))) };
-  }
-  const stored = await page.evaluate(
-    async ([folder, integrity]) => {
-      globalThis.engine = await Engine.load(folder, { host: "private", device: "cpu", integrity });
-      return engine.info.stored;
-    },
-    [LARGE, integrity],
-  );
-  assert.equal(stored, true);
-  const [whole, ...parts] = asked;
-  assert.equal(whole, "all");
-  const part = 8 * 2 ** 20;
-  let next = Number(parts[0].match(/^bytes=(\d+)-/)[1]);
-  assert.ok(next > part && next < 2 * part, `${next}`);
-  const { length } = large[FILE];
-  for (const range of parts) {
-    assert.equal(range, `bytes=${next}-${Math.min(next + part, length) - 1}`);
-    next += part;
-  }
-  assert.ok(parts.length > 2 && next >= length);
-});
+testBeyondWebkit("pieces")(
+  "a large file comes in parts over several connections, every byte in its place",
+  async () => {
+    const integrity = { files: {} };
+    for (const file of ["config.json", "tokenizer.json", "tokenizer_config.json", FILE]) {
+      integrity.files[file] = { sha256: sha256(large[file] ?? (await modelFile(file))) };
+    }
+    const stored = await page.evaluate(
+      async ([folder, integrity]) => {
+        globalThis.engine = await Engine.load(folder, { host: "private", device: "cpu", integrity });
+        return engine.info.stored;
+      },
+      [LARGE, integrity],
+    );
+    assert.equal(stored, true);
+    const [whole, ...parts] = asked;
+    assert.equal(whole, "all");
+    const part = 8 * 2 ** 20;
+    let next = Number(parts[0].match(/^bytes=(\d+)-/)[1]);
+    assert.ok(next > part && next < 2 * part, `${next}`);
+    const { length } = large[FILE];
+    for (const range of parts) {
+      assert.equal(range, `bytes=${next}-${Math.min(next + part, length) - 1}`);
+      next += part;
+    }
+    assert.ok(parts.length > 2 && next >= length);
+  },
+);
 
 test("a GGUF file is held to its digest and kept to its last byte, under each signature", async () => {
   const address = `${GGUF}m%2B.gguf`;
@@ -305,6 +309,7 @@ test("a model that is being loaded is not deleted", async () => {
     await new Promise((onProgress) => {
       globalThis.loading = failure(Engine.load(folder, { host: "private", device: "cpu", onProgress, signal }));
     });
+    while ((await Engine.store.list()).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
     const busy = await failure(Engine.store.delete(folder));
     controller.abort();
     await loading;
@@ -319,7 +324,7 @@ test("a model that is being loaded is not deleted", async () => {
   assert.deepEqual(await kept(), []);
 });
 
-test("the file system keeps models as well", async () => {
+testBeyondWebkit("disk")("the file system keeps models as well", async () => {
   const opfs = { store: "opfs" };
   assert.equal(await load({ ...opfs, host: "shared" }), true);
   assert.deepEqual(

@@ -36,9 +36,29 @@ fn a_shader_that_does_not_compile_is_an_error_and_not_a_panic() {
         let source = "@compute @workgroup_size(1) fn main() { nonsense(); }".into();
         let shader = Shader { name: "broken", source, bindings: vec![Access::Read] };
         let compiled = Kernels::default().pipeline(&gpu, &shader).await;
-        let Err(Error::Gpu { reason }) = compiled.map(|_| ()) else { panic!("it compiled") };
-        assert!(reason.contains("broken") && reason.contains("nonsense"), "{reason}");
+        let Err(Error::Pipeline { shader, reason }) = compiled.map(|_| ()) else {
+            panic!("it compiled")
+        };
+        assert!(shader == "broken" && reason.contains("nonsense"), "{reason}");
         gpu.check().expect("the device stays usable");
+    });
+}
+
+#[test]
+fn a_command_that_is_refused_is_no_loss_of_the_device() {
+    pollster::block_on(async {
+        let shared = SharedGpu::default();
+        let gpu = shared.get(Power::HighPerformance).await.expect("an adapter");
+        drop(gpu.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("larger than any"),
+            size: u64::MAX / 2,
+            usage: wgpu::BufferUsages::STORAGE,
+            mapped_at_creation: false,
+        }));
+        let Err(Error::Gpu { reason }) = gpu.check() else { panic!("{:?}", gpu.check()) };
+        assert!(reason.contains("larger than any"), "{reason}");
+        let other = shared.get(Power::HighPerformance).await.expect("an adapter");
+        other.check().expect("the next model gets a device that has refused nothing");
     });
 }
 

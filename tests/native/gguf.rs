@@ -5,8 +5,6 @@ use std::{fs, path::PathBuf};
 use crate::support::goldens::{Golden, executor, folder};
 use pollster::block_on;
 use serde::Deserialize;
-use serde_json::json;
-use sha2::{Digest, Sha256};
 use tabloom::{
     api::Message,
     executor::AnyExecutor,
@@ -14,7 +12,6 @@ use tabloom::{
     text::Chat,
     weights::{ByteStream, FolderSource, Reader, Source, gguf},
 };
-use tokenizers::NormalizedString;
 
 /// The folder of the same weights that has the golden.
 const MODELS: [(&str, Option<&str>); 16] = [
@@ -142,74 +139,4 @@ fn a_model_without_a_vocabulary_is_an_error() {
     let prepared = opened.prepare(&options).unwrap();
     let executor = block_on(prepared.load(|_| std::ops::ControlFlow::Continue(()))).unwrap();
     assert!(matches!(executor.executor, AnyExecutor::Cpu(_)));
-}
-
-/// `golden_gguf_splits.py` writes it.
-#[derive(Deserialize)]
-struct Splits {
-    tokens: Vec<Vec<String>>,
-    merges: Vec<Vec<String>>,
-    texts: Vec<String>,
-    /// A name and the start of the SHA-256 of each text's ids.
-    names: Vec<(String, Vec<String>)>,
-}
-
-/// Names for which llama.cpp has an expression without the cases of letters beyond ASCII.
-const APPROXIMATED: [&str; 11] = [
-    "cohere2moe",
-    "gpt-4o",
-    "granite-embed-multi-97m",
-    "kanana2",
-    "kimi-k2",
-    "llama4",
-    "minimax-m2",
-    "talkie",
-    "tekken",
-    "tiny_aya",
-    "youtu",
-];
-
-/// Whether llama.cpp splits a text as the model's `tokenizer.json` does. It does not compose accents,
-/// takes some classes for ASCII alone, and under `afmoe` leaves numbers to the blanks before them.
-fn is_comparable(name: &str, text: &str) -> bool {
-    let is_composed = NormalizedString::from(text).nfc().get() == text;
-    let is_classed = |c: char| c.is_whitespace() || c.is_numeric() || c == 'ſ';
-    is_composed
-        && !text.contains(|c: char| !c.is_ascii() && is_classed(c))
-        && (text.is_ascii() || !APPROXIMATED.contains(&name))
-        && !(name == "afmoe" && text.contains("  1"))
-}
-
-#[test]
-fn texts_are_split_as_in_llama_cpp_under_every_name() {
-    let json = fs::read(path("../gguf_splits.json")).expect("golden file");
-    let golden: Splits = serde_json::from_slice(&json).expect("golden JSON");
-    assert!(golden.names.len() > 80 && golden.texts.len() > 70);
-    let (mut wrong, mut compared) = (Vec::new(), 0);
-    for (name, expected) in &golden.names {
-        let metadata = json!({
-            "tokenizer.ggml.model": "gpt2",
-            "tokenizer.ggml.pre": name,
-            "tokenizer.ggml.tokens": golden.tokens[0],
-            "tokenizer.ggml.merges": golden.merges[0],
-        });
-        let chat = Chat::from_gguf("model.gguf", metadata.as_object().unwrap()).expect(name);
-        for (text, expected) in golden.texts.iter().zip(expected) {
-            let ids = chat.tokenizer().encode_raw(text, false).expect(name);
-            let written: Vec<String> = ids.iter().map(u32::to_string).collect();
-            let digest = Sha256::digest(written.join(" "));
-            let found: String = digest[..3].iter().map(|byte| format!("{byte:02x}")).collect();
-            if !is_comparable(name, text) {
-                continue;
-            }
-            compared += 1;
-            if found != *expected {
-                let pieces: Vec<_> =
-                    ids.iter().map(|id| chat.tokenizer().decode(&[*id]).unwrap()).collect();
-                wrong.push(format!("{name}: {text:?} gave {pieces:?}"));
-            }
-        }
-    }
-    assert!(compared > 2000, "{compared}");
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }

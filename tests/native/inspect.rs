@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tabloom::{
     Error, Result,
     executor::KvKind,
-    load::{self, Device, DraftWith, Inspection, LoadOptions, inspect},
+    load::{self, Device, DraftWith, Features, Inspection, LoadOptions, inspect},
     weights::{ByteStream, Chunk, FolderSource, FolderStream, Quantise, Source},
 };
 
@@ -29,6 +29,8 @@ const OPTIONS: LoadOptions = LoadOptions {
     kv_bytes: None,
     host_bytes: 0,
     stores: false,
+    sparing: false,
+    features: Features { subgroups: true },
 };
 
 /// Bytes that are read at a time.

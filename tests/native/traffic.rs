@@ -83,6 +83,41 @@ fn chats_come_back_from_host_memory() {
     assert!(with.time_to_first_token.p99 < without.time_to_first_token.p99 / 2.0);
 }
 
+/// Time to the first token of an attacker's guess, after a victim asked `asked`; both in an engine that is
+/// idle, or busy with an answer of the victim.
+fn guessed(asked: u32, salts: [u64; 2], busy: bool) -> f64 {
+    let clock = SimulatedClock::default();
+    let (executor, time) = (Modelled::new(Cost::LAPTOP, clock.clone(), 4096), clock.clone());
+    let mut engine = Engine::new(executor, Options::default(), Box::new(move || time.now()));
+    let ask = |token: u32, tab: u64, salt: u64, tokens: usize| Request {
+        prompt: vec![token; 2000],
+        max_tokens: Some(tokens),
+        tab: TabId(tab),
+        salt,
+        ..Request::default()
+    };
+    engine.submit(ask(asked, 1, salts[0], if busy { 500 } else { 1 })).unwrap();
+    while engine.metrics().time_to_first_token_seconds.count == 0 {
+        block_on(engine.step()).unwrap();
+    }
+    engine.submit(ask(1, 2, salts[1], 1)).unwrap();
+    let (before, at) = (engine.metrics().time_to_first_token_seconds.count, clock.now());
+    while engine.metrics().time_to_first_token_seconds.count == before {
+        block_on(engine.step()).unwrap();
+    }
+    (clock.now() - at).as_secs_f64()
+}
+
+#[test]
+fn nobody_learns_by_time_what_another_isolation_group_has_asked() {
+    for busy in [false, true] {
+        let [hit, miss] = [1, 2].map(|asked| guessed(asked, [7, 8], busy));
+        assert_eq!(hit, miss, "of a group of its own; busy: {busy}");
+        let [hit, miss] = [1, 2].map(|asked| guessed(asked, [7, 7], busy));
+        assert!(hit < 0.5 * miss, "of the same group, {hit} s and {miss} s; busy: {busy}");
+    }
+}
+
 /// Bytes per second that a SharedWorker reads from the origin's private file system (411e6 measured), checks
 /// (854e6) and copies, one after the other.
 const STORAGE: f64 = 240e6;

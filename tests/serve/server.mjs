@@ -22,6 +22,7 @@ export async function start(...more) {
   if (!url) throw new Error(`found ${first}, expected the address of the server`);
   return {
     url,
+    pid: child.pid,
     ended,
     kill: (signal) => child.kill(signal),
     async stop() {

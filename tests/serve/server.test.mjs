@@ -88,8 +88,10 @@ test("pages of other origins are not let in unless one is named", async () => {
     assert.equal(refused.status, 401);
     assert.equal(refused.headers.get("access-control-allow-origin"), "https://example.org");
     assert.equal((await refused.json()).error.code, "invalid_api_key");
-    const headers = { authorization: "Bearer secret" };
-    assert.equal((await fetch(`${open.url}/v1/models`, { headers })).status, 200);
+    const expected = { "Bearer secret": 200, "bearer secret": 200, Bearer: 401, "Basic secret": 401 };
+    for (const [authorization, status] of Object.entries(expected)) {
+      assert.equal((await fetch(`${open.url}/v1/models`, { headers: { authorization } })).status, status);
+    }
     assert.equal((await fetch(`${open.url}/metrics`)).status, 401);
     assert.equal((await fetch(`${open.url}/health`)).status, 200);
   } finally {

@@ -81,6 +81,15 @@ export default {
     search: "Buscar",
     suggestions: "Sugerencias",
     close: "Cerrar",
+    long: "Esta conversación es larga para el modelo pequeño: pierde el hilo.",
+    better: "Obtener un modelo mejor",
+    aboutBetter:
+      "Es de esperar que estos funcionen en este dispositivo. El modelo actual sigue en uso hasta que el otro esté listo.",
+    download: "Descargar",
+    cancel: "Cancelar",
+    unprompt: "Quitar",
+    lost: "Esta conversación se eliminó en otra pestaña.",
+    keep: "Conservarla",
   },
   main: {
     software: "No se encontró hardware gráfico: lo sustituye un adaptador por software. {adapter}",
@@ -104,8 +113,6 @@ export default {
     tokens: "{tokens} de {context} tokens",
     forgotten: "mensajes más antiguos omitidos",
     dismiss: "Descartar",
-    waiting: "Se enviará cuando termine la respuesta de la otra pestaña: «{question}»",
-    takeBack: "Retirar",
     tooLong: "Es demasiado largo para el contexto del modelo, de {context} tokens. Acórtelo y envíelo de nuevo.",
     systemTooLong:
       "El prompt de sistema es demasiado largo para el contexto del modelo, de {context} tokens. Acórtelo en los ajustes.",
@@ -158,6 +165,8 @@ export default {
     room: "El navegador tiene espacio para {bytes} más.",
     memory:
       "Solo al cargar un modelo se sabe si cabe en la memoria de su tarjeta gráfica: una página no puede ver cuánta hay.",
+    memoryOnCpu:
+      "Aquí los modelos funcionan en el procesador, en la memoria del dispositivo: los grandes serán lentos.",
     offline: "Ahora no hay conexión: solo se puede cargar lo guardado.",
     withPage: "viene con la página",
     kept: "{bytes}, guardado en este dispositivo",
@@ -187,10 +196,15 @@ export default {
     notKept: "Más de lo que guarda el navegador: se descarga en cada visita.",
   },
   better: {
-    get: "Obtener un modelo mejor",
-    costs: "{name}: {bytes} de descarga; {memory} de memoria; licencia {licence}.",
+    recommended: "Recomendado para este dispositivo",
+    costs: "{about}. {bytes} de descarga; {memory} de memoria; licencia {licence}.",
     costsTime:
-      "{name}: {bytes} de descarga, unos {minutes} min a {speed} Mbit/s; {memory} de memoria; licencia {licence}.",
+      "{about}. {bytes} de descarga, unos {minutes} min a {speed} Mbit/s; {memory} de memoria; licencia {licence}.",
+  },
+  switching: {
+    loading: "Cargando {name}",
+    preparing: "Preparando {name}",
+    part: "{loaded} de {total}",
   },
   settings: {
     own: "el valor del modelo",
@@ -198,6 +212,7 @@ export default {
     length: "{tokens} de los {context} tokens del contexto del modelo.",
     tooLong:
       "Demasiado largo: {tokens} tokens; el contexto del modelo es de {context}. Así no se puede preguntar nada.",
+    prompted: "Prompt de sistema, como se fijó antes: «{system}»",
   },
   site: {
     copied: "Copiado.",
@@ -309,11 +324,11 @@ export default {
     none: "No hay ningún modelo cargado.",
     weights: "{bytes} de pesos",
     runs: "{runs}, tras un calentamiento",
-    loads: "{loads} solicitudes a la vez, cada una sin tokens propuestos y con ellos",
+    loads: "{loads} solicitudes a la vez, cada una sin tokens propuestos y con ellos, {rounds} veces",
     tokens: "{tokens} tokens",
     request: "con temperatura 0, nada de la caché de prefijos",
     measured: "Tokens/s",
-    also: "de todas las solicitudes juntas; tiempo hasta el primer token; tokens propuestos aceptados. Lo que piden otras pestañas lo ralentiza.",
+    also: "de todas las solicitudes juntas: mediana, mínimo y máximo; tiempo hasta el primer token; tokens propuestos aceptados. Lo que piden otras pestañas lo ralentiza.",
     warm: "Calentando…",
     running: "Ejecución {run} de {runs}",
     done: "Listo.",
@@ -322,7 +337,9 @@ export default {
     one: "1 solicitud",
     many: "{requests} solicitudes",
     drafts: "{name}, con propuestas",
-    before: "{rate} ({change} sobre {before})",
+    spread: "{rate} ({least}–{most})",
+    before: "{spread}, {change} sobre {before}",
+    same: "{spread}, sin diferencia con {before} más allá de la variación",
     compared: "En gris bajo cada barra: la última ejecución de este modelo aquí, {date}.",
     columns: ["Ejecución", "Tokens/s", "Tiempo hasta el primer token", "Tokens de propuestas"],
     ms: "{ms} ms",

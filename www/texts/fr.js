@@ -82,6 +82,15 @@ export default {
     search: "Rechercher",
     suggestions: "Suggestions",
     close: "Fermer",
+    long: "Cette conversation est longue pour le petit modèle : il perd le fil.",
+    better: "Obtenir un meilleur modèle",
+    aboutBetter:
+      "Ceux-ci devraient fonctionner sur cet appareil. Le modèle actuel reste en service jusqu’à ce que l’autre soit là.",
+    download: "Télécharger",
+    cancel: "Annuler",
+    unprompt: "Retirer",
+    lost: "Cette conversation a été supprimée dans un autre onglet.",
+    keep: "La garder",
   },
   main: {
     software: "Aucun matériel graphique trouvé : un adaptateur logiciel le remplace. {adapter}",
@@ -105,8 +114,6 @@ export default {
     tokens: "{tokens} tokens sur {context}",
     forgotten: "messages les plus anciens omis",
     dismiss: "Masquer",
-    waiting: "Envoyé dès que la réponse de l’autre onglet sera terminée : « {question} »",
-    takeBack: "Annuler l’envoi",
     tooLong: "C’est trop long pour le contexte du modèle, qui contient {context} tokens. Raccourcissez et renvoyez.",
     systemTooLong:
       "Le prompt système est trop long pour le contexte du modèle, qui contient {context} tokens. Raccourcissez-le dans les réglages.",
@@ -160,6 +167,8 @@ export default {
     room: "Le navigateur a encore de la place pour {bytes}.",
     memory:
       "On ne sait qu’en le chargeant si un modèle tient dans la mémoire de votre carte graphique : une page ne voit pas combien il y en a.",
+    memoryOnCpu:
+      "Ici les modèles tournent sur le processeur, dans la mémoire de l’appareil : les plus grands seront lents.",
     offline: "Pas de réseau pour l’instant : seul ce qui est conservé peut être chargé.",
     withPage: "fourni avec la page",
     kept: "{bytes}, conservé sur cet appareil",
@@ -189,10 +198,15 @@ export default {
     notKept: "Plus que ce que le navigateur conserve : téléchargé à chaque visite.",
   },
   better: {
-    get: "Obtenir un meilleur modèle",
-    costs: "{name} : {bytes} à télécharger ; {memory} de mémoire ; licence {licence}.",
+    recommended: "Recommandé pour cet appareil",
+    costs: "{about}. {bytes} à télécharger ; {memory} de mémoire ; licence {licence}.",
     costsTime:
-      "{name} : {bytes} à télécharger, environ {minutes} min à {speed} Mbit/s ; {memory} de mémoire ; licence {licence}.",
+      "{about}. {bytes} à télécharger, environ {minutes} min à {speed} Mbit/s ; {memory} de mémoire ; licence {licence}.",
+  },
+  switching: {
+    loading: "Chargement de {name}",
+    preparing: "Préparation de {name}",
+    part: "{loaded} sur {total}",
   },
   settings: {
     own: "la valeur du modèle",
@@ -200,6 +214,7 @@ export default {
     length: "{tokens} des {context} tokens du contexte du modèle.",
     tooLong:
       "Trop long : {tokens} tokens ; le contexte du modèle en contient {context}. Aucune question n’est possible ainsi.",
+    prompted: "Prompt système, tel que réglé avant : « {system} »",
   },
   site: {
     copied: "Copié.",
@@ -311,11 +326,11 @@ export default {
     none: "Aucun modèle n’est chargé.",
     weights: "{bytes} de poids",
     runs: "{runs}, après un échauffement",
-    loads: "{loads} requêtes à la fois, chacune sans tokens proposés puis avec",
+    loads: "{loads} requêtes à la fois, chacune sans tokens proposés puis avec, {rounds} fois",
     tokens: "{tokens} tokens",
     request: "à température 0, rien du cache de préfixes",
     measured: "Tokens/s",
-    also: "de toutes les requêtes ensemble ; délai du premier token ; tokens proposés acceptés. Les demandes d’autres onglets ralentissent la mesure.",
+    also: "de toutes les requêtes ensemble : médiane, minimum et maximum ; délai du premier token ; tokens proposés acceptés. Les demandes d’autres onglets ralentissent la mesure.",
     warm: "Échauffement…",
     running: "Essai {run} sur {runs}",
     done: "Terminé.",
@@ -324,7 +339,9 @@ export default {
     one: "1 requête",
     many: "{requests} requêtes",
     drafts: "{name}, avec propositions",
-    before: "{rate} ({change} par rapport à {before})",
+    spread: "{rate} ({least}–{most})",
+    before: "{spread}, {change} par rapport à {before}",
+    same: "{spread}, pas de différence avec {before} au-delà du bruit",
     compared: "En gris sous chaque barre : le dernier essai de ce modèle ici, {date}.",
     columns: ["Essai", "Tokens/s", "Délai du premier token", "Tokens issus de propositions"],
     ms: "{ms} ms",

@@ -81,6 +81,14 @@ export default {
     search: "検索",
     suggestions: "候補",
     close: "閉じる",
+    long: "この小さなモデルには会話が長くなり、話の流れを見失います。",
+    better: "より良いモデルを入手",
+    aboutBetter: "このデバイスで動くと見込まれるモデルです。読み込みが終わるまで、現在のモデルを使い続けられます。",
+    download: "ダウンロード",
+    cancel: "キャンセル",
+    unprompt: "外す",
+    lost: "この会話は別のタブで削除されました。",
+    keep: "残す",
   },
   main: {
     software: "グラフィックハードウェアがないため、ソフトウェアアダプターで代替しています。{adapter}",
@@ -104,8 +112,6 @@ export default {
     tokens: "{context} トークン中 {tokens}",
     forgotten: "古いメッセージは対象外",
     dismiss: "閉じる",
-    waiting: "別のタブの回答が終わったら送信します：「{question}」",
-    takeBack: "取り消す",
     tooLong: "モデルのコンテキスト（{context} トークン）に対して長すぎます。短くしてから、もう一度送信してください。",
     systemTooLong:
       "システムプロンプトがモデルのコンテキスト（{context} トークン）に対して長すぎます。設定で短くしてください。",
@@ -159,6 +165,7 @@ export default {
     room: "ブラウザーにはあと {bytes} の空きがあります。",
     memory:
       "モデルがグラフィックカードのメモリーに収まるかどうかは、読み込むまでわかりません。ページからはその容量が見えないためです。",
+    memoryOnCpu: "ここではモデルがプロセッサーとデバイスのメモリーで動くため、大きいモデルは遅くなります。",
     offline: "現在ネットワークに接続されていないため、保存済みのモデルのみ読み込めます。",
     withPage: "ページに付属",
     kept: "{bytes}、このデバイスに保存済み",
@@ -188,10 +195,15 @@ export default {
     notKept: "ブラウザーの保存領域を超えるため、毎回ダウンロードします。",
   },
   better: {
-    get: "より良いモデルを入手",
-    costs: "{name}: ダウンロード {bytes}、メモリー {memory}、ライセンス {licence}。",
+    recommended: "このデバイスにおすすめ",
+    costs: "{about}。ダウンロード {bytes}、メモリー {memory}、ライセンス {licence}。",
     costsTime:
-      "{name}: ダウンロード {bytes}（{speed} Mbit/s で約 {minutes} 分）、メモリー {memory}、ライセンス {licence}。",
+      "{about}。ダウンロード {bytes}（{speed} Mbit/s で約 {minutes} 分）、メモリー {memory}、ライセンス {licence}。",
+  },
+  switching: {
+    loading: "{name} を読み込み中",
+    preparing: "{name} を準備中",
+    part: "{loaded} / {total}",
   },
   settings: {
     own: "モデルの既定値",
@@ -199,6 +211,7 @@ export default {
     length: "モデルのコンテキスト {context} トークンのうち {tokens} トークン。",
     tooLong:
       "長すぎます：{tokens} トークンありますが、モデルのコンテキストは {context} トークンです。このままでは質問できません。",
+    prompted: "以前に設定したシステムプロンプト：「{system}」",
   },
   site: {
     copied: "コピーしました。",
@@ -304,11 +317,11 @@ export default {
     none: "モデルが読み込まれていません。",
     weights: "重み {bytes}",
     runs: "ウォームアップ後に {runs} 回",
-    loads: "同時リクエスト {loads} 件、それぞれ下書きトークンなしとあり",
+    loads: "同時リクエスト {loads} 件、それぞれ下書きトークンなしとあり、{rounds} 回ずつ",
     tokens: "{tokens} トークン",
     request: "温度 0、プレフィックスキャッシュなし",
     measured: "トークン/秒",
-    also: "全リクエストの合計、最初のトークンまでの時間、採用された下書きトークン。他のタブの質問があると遅くなります。",
+    also: "全リクエストの合計の中央値、最小値と最大値、最初のトークンまでの時間、採用された下書きトークン。他のタブの質問があると遅くなります。",
     warm: "ウォームアップ中…",
     running: "実行 {run}/{runs}",
     done: "完了しました。",
@@ -317,7 +330,9 @@ export default {
     one: "1 件のリクエスト",
     many: "{requests} 件のリクエスト",
     drafts: "{name}、下書きあり",
-    before: "{rate}（{before} から {change}）",
+    spread: "{rate}（{least}–{most}）",
+    before: "{spread}、{before} から {change}",
+    same: "{spread}、{before} との差はばらつきの範囲内",
     compared: "各バーの下の灰色は、このモデルの前回の実行です（{date}）。",
     columns: ["実行", "トークン/秒", "最初のトークンまでの時間", "下書きからのトークン"],
     ms: "{ms} ms",

@@ -8,7 +8,7 @@ const [folder, ...files] = process.argv.slice(1);
 
 /** What a page must not load before it asks for it. */
 const ON_DEMAND =
-  /^(calls\/fetch|probe|host\/fallback|models\/(files|hub|registry|opfs)|prompt-api\/|element|worker|wasm\/)/;
+  /^(calls\/fetch|probe|host\/(fallback|rungs\/(leader|candidate))|models\/(files|hub|registry|opfs)|prompt-api\/|element|worker|wasm\/)/;
 
 /** @param {Uint8Array} bytes */
 const weigh = (bytes) => ({

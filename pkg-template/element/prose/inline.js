@@ -12,6 +12,10 @@ import { RENDERERS } from "./renderers.js";
 
 /** Schemes that links may have: none of them runs a script. */
 const SCHEMES = ["http:", "https:", "mailto:"];
+/** Longest address of a link. */
+const LONGEST = 2000;
+/** A label that looks like an address, and the host in it. */
+const ADDRESS = /^\s*(?:[a-z]+:\/*)?([^\s/?#]+\.[^\s/?#]+)(?:[/?#]\S*)?\s*$/i;
 /** How deep parentheses may be nested in an address. */
 const MOST_PARENTHESES = 8;
 /** How many delimiters and brackets may be open at once. */
@@ -57,8 +61,10 @@ export function inline(text, growing = false) {
  */
 function safe(address) {
   try {
-    const { protocol, href } = new URL(address);
-    return SCHEMES.includes(protocol) ? href : null;
+    const url = new URL(address);
+    // What stands before an @ looks like the host.
+    const misleads = url.username || url.password || address.length > LONGEST;
+    return SCHEMES.includes(url.protocol) && !misleads ? url.href : null;
   } catch {
     return null;
   }
@@ -136,10 +142,7 @@ class Reader {
 
   /** @param {Inline} piece */
   #put(piece) {
-    const last = this.#pieces[this.#pieces.length - 1];
-    if (piece === "") return;
-    if (typeof piece !== "string" || typeof last !== "string") this.#pieces.push(piece);
-    else this.#pieces[this.#pieces.length - 1] = last + piece;
+    add(this.#pieces, piece);
   }
 
   /** @param {Open} open */
@@ -271,7 +274,7 @@ class Reader {
     this.#open = this.#open.filter((open) => (image ? open.mark !== "![" : !open.mark.endsWith("[")));
     if (inside.length === 0) inside.push(image ? "image" : target.address);
     const href = safe(target.address);
-    if (href) this.#put({ type: "link", href, inside });
+    if (href) this.#anchor(href, inside);
     else for (const piece of inside) this.#put(piece);
     this.#at = target.end;
     return true;
@@ -315,7 +318,7 @@ class Reader {
     const angled = ANGLED.exec(text);
     const href = angled && safe(angled[1]);
     if (!href) return false;
-    this.#put({ type: "link", href, inside: [angled[1]] });
+    this.#anchor(href, [angled[1]]);
     this.#at += angled[0].length;
     return true;
   }
@@ -340,8 +343,22 @@ class Reader {
     const address = trimmed(found[0]);
     const href = safe(address);
     this.#at += address.length;
-    this.#put(href ? { type: "link", href, inside: [address] } : address);
+    if (href) this.#anchor(href, [address]);
+    else this.#put(address);
     return true;
+  }
+
+  /**
+   * Adds a link, and its host where its label names another.
+   *
+   * @param {string} href
+   * @param {Inline[]} inside
+   */
+  #anchor(href, inside) {
+    const { host, pathname } = new URL(href);
+    const [, named] = ADDRESS.exec(inside.map(plain).join("")) ?? [];
+    if (named && !`.${host || pathname}`.endsWith(`.${named.toLowerCase()}`)) inside.push(` (${host || pathname})`);
+    this.#put({ type: "link", href, inside });
   }
 }
 
@@ -367,12 +384,22 @@ function settled(pieces) {
   /** @type {Inline[]} */
   const settled = [];
   for (const piece of pieces) {
-    const settle = typeof piece === "object" && "mark" in piece ? piece.mark.repeat(piece.count) : piece;
-    const last = settled[settled.length - 1];
-    if (typeof settle !== "string" || typeof last !== "string") settled.push(settle);
-    else settled[settled.length - 1] = last + settle;
+    add(settled, typeof piece === "object" && "mark" in piece ? piece.mark.repeat(piece.count) : piece);
   }
-  return settled.filter((piece) => piece !== "");
+  return settled;
+}
+
+/**
+ * Adds a piece; texts that follow each other are one.
+ *
+ * @param {(Inline | Open)[]} pieces
+ * @param {Inline} piece
+ */
+function add(pieces, piece) {
+  const last = pieces[pieces.length - 1];
+  if (piece === "") return;
+  if (typeof piece !== "string" || typeof last !== "string") pieces.push(piece);
+  else pieces[pieces.length - 1] = last + piece;
 }
 
 /**
@@ -417,6 +444,17 @@ function unlinked(piece) {
 }
 
 /**
+ * The text of a piece.
+ *
+ * @param {Inline} piece
+ * @returns {string}
+ */
+function plain(piece) {
+  if (typeof piece === "string") return piece;
+  return "inside" in piece ? piece.inside.map(plain).join("") : "text" in piece ? piece.text : " ";
+}
+
+/**
  * Whether a run of delimiters is flanking, in CommonMark's sense, on one side.
  *
  * @param {string} near
@@ -432,7 +470,7 @@ function flanks(near, far) {
  * @param {number} i
  */
 function characterAt(text, i) {
-  return i < text.length ? String.fromCodePoint(/** @type {number} */ (text.codePointAt(i))) : "";
+  return [...text.slice(i, i + 2)][0] ?? "";
 }
 
 /**
@@ -440,6 +478,5 @@ function characterAt(text, i) {
  * @param {number} i
  */
 function characterBefore(text, i) {
-  const pair = i > 1 && text.charCodeAt(i - 1) >= 0xdc00 && text.charCodeAt(i - 1) < 0xe000;
-  return i > 0 ? characterAt(text, pair ? i - 2 : i - 1) : "";
+  return [...text.slice(Math.max(0, i - 2), i)].pop() ?? "";
 }

@@ -339,13 +339,16 @@ function isBlank(line) {
 }
 
 /**
- * The indentation of a line, and the text after it.
+ * The indentation of a line, up to so many columns or a tab more, and what comes after it.
  *
  * @param {string} line
+ * @param {number} [most]
  */
-function indented(line) {
+function indented(line, most = Infinity) {
   let [i, columns] = [0, 0];
-  for (; line[i] === " " || line[i] === "\t"; i++) columns += line[i] === " " ? 1 : 4 - (columns % 4);
+  for (; columns < most && (line[i] === " " || line[i] === "\t"); i++) {
+    columns += line[i] === " " ? 1 : 4 - (columns % 4);
+  }
   return { columns, text: line.slice(i) };
 }
 
@@ -356,9 +359,6 @@ function indented(line) {
  * @param {number} most
  */
 function outdent(line, most) {
-  let [i, columns] = [0, 0];
-  for (; columns < most && (line[i] === " " || line[i] === "\t"); i++) {
-    columns += line[i] === " " ? 1 : 4 - (columns % 4);
-  }
-  return " ".repeat(Math.max(0, columns - most)) + line.slice(i);
+  const { columns, text } = indented(line, most);
+  return " ".repeat(Math.max(0, columns - most)) + text;
 }

@@ -29,6 +29,7 @@ export default {
   compile: "Modell wird vorbereitet",
   ready: "Das Modell ist bereit",
   thinking: "Die Antwort wird geschrieben",
+  next: "Wird als Nächstes gesendet: „{question}“",
   length: "Am Token-Limit abgeschnitten.",
   full: "Abgeschnitten: Der Kontext ist voll.",
   stopped: "Gestoppt.",
@@ -36,6 +37,7 @@ export default {
   problem: "Das hat nicht geklappt",
   noGpu:
     "Dieser Browser bietet kein WebGPU, das vom Modell benötigt wird. Aktuelle Versionen von Chrome, Edge, Firefox und Safari haben es.",
+  interrupted: "Die Seite wurde beendet, während das Modell geladen wurde.",
   retry: "Erneut versuchen",
   processor: "Prozessor verwenden (langsam)",
   attach: "Textdateien anhängen",

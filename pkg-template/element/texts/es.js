@@ -29,6 +29,7 @@ export default {
   compile: "Preparando el modelo",
   ready: "El modelo está listo",
   thinking: "Escribiendo la respuesta",
+  next: "Se enviará a continuación: «{question}»",
   length: "Cortada al llegar al límite de tokens.",
   full: "Cortada: el contexto está lleno.",
   stopped: "Detenido.",
@@ -36,6 +37,7 @@ export default {
   problem: "Algo salió mal",
   noGpu:
     "Este navegador no ofrece WebGPU, que el modelo necesita. Las versiones actuales de Chrome, Edge, Firefox y Safari lo incluyen.",
+  interrupted: "La página se cerró mientras se cargaba el modelo.",
   retry: "Reintentar",
   processor: "Usar el procesador (lento)",
   attach: "Adjuntar archivos de texto",

@@ -29,6 +29,7 @@ export default {
   compile: "Préparation du modèle",
   ready: "Le modèle est prêt",
   thinking: "Réponse en cours de rédaction",
+  next: "Envoyé ensuite : « {question} »",
   length: "Coupée à la limite de tokens.",
   full: "Coupée : le contexte est plein.",
   stopped: "Arrêté.",
@@ -36,6 +37,7 @@ export default {
   problem: "Un problème est survenu",
   noGpu:
     "Ce navigateur ne prend pas en charge WebGPU, dont le modèle a besoin. Les versions actuelles de Chrome, Edge, Firefox et Safari le proposent.",
+  interrupted: "La page s’est arrêtée pendant le chargement du modèle.",
   retry: "Réessayer",
   processor: "Utiliser le processeur (lent)",
   attach: "Joindre des fichiers texte",

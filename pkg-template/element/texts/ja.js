@@ -29,6 +29,7 @@ export default {
   compile: "モデルを準備中",
   ready: "モデルの準備ができました",
   thinking: "回答を作成しています",
+  next: "次に送信します：「{question}」",
   length: "トークン数の上限で切れました。",
   full: "コンテキストがいっぱいになったため切れました。",
   stopped: "停止しました。",
@@ -36,6 +37,7 @@ export default {
   problem: "問題が発生しました",
   noGpu:
     "このブラウザーは、モデルに必要な WebGPU に対応していません。最新の Chrome、Edge、Firefox、Safari は対応しています。",
+  interrupted: "モデルの読み込み中にページが終了しました。",
   retry: "再試行",
   processor: "プロセッサーを使う（低速）",
   attach: "テキストファイルを添付",

@@ -26,12 +26,3 @@ export async function copy(button, text, view) {
   button.replaceChildren(done);
   setTimeout(() => button.replaceChildren(...before), SHOWN);
 }
-
-/**
- * The code that a button in a message copies; null if it is not such a button.
- *
- * @param {Element} button
- */
-export function codeOf(button) {
-  return button.closest(".code")?.querySelector("pre")?.textContent ?? null;
-}

@@ -13,7 +13,7 @@ const CSS = `
   display: grid;
   place-items: center;
   border: 2px dashed var(--accent);
-  border-radius: var(--radius);
+  border-radius: var(--tabloom-radius, 1rem);
   background: color-mix(in srgb, var(--background) 85%, transparent);
   pointer-events: none;
 }

@@ -19,8 +19,7 @@ const CSS = `
   --surface: var(--tabloom-surface, #f4f5f2);
   --bubble: var(--tabloom-bubble, #e8efeb);
   --alert: var(--tabloom-alert, #9a3324);
-  --radius: var(--tabloom-radius, 1rem);
-  --mono: var(--tabloom-font-mono, ui-monospace, "Cascadia Code", Menlo, Consolas, monospace);
+  --mono: var(--tabloom-font-mono, ui-monospace, Menlo, Consolas, monospace);
   position: relative;
   display: flex;
   flex-direction: column;
@@ -28,7 +27,7 @@ const CSS = `
   overflow: hidden;
   container-type: inline-size;
   border: 1px solid var(--line);
-  border-radius: var(--radius);
+  border-radius: var(--tabloom-radius, 1rem);
   background: var(--background);
   color: var(--text);
   font: var(--tabloom-font-size, 1rem)/1.6 var(--tabloom-font, system-ui, sans-serif);
@@ -151,14 +150,12 @@ p.math { overflow: auto hidden; }
 .round.latest {
   position: absolute;
   z-index: 1;
-  inset-block-end: .75rem;
-  inset-inline-start: 50%;
-  translate: -50%;
+  inset: auto 0 .75rem;
+  margin: auto;
   border: 1px solid var(--line);
   background: var(--background);
   box-shadow: 0 2px 10px #0002;
 }
-.round.latest:dir(rtl) { translate: 50%; }
 
 .foot { position: relative; padding: 0 max(1.25rem, 50cqi - 22rem) 1.1rem; }
 /* Over the end of the log, so that nothing moves when it comes and goes. */
@@ -188,7 +185,7 @@ p.math { overflow: auto hidden; }
   border-radius: 1.6rem;
   background: var(--background);
 }
-.composer:focus-within { border-color: var(--accent); box-shadow: inset 0 0 0 1px var(--accent); }
+.composer:focus-within { outline: 2px solid var(--accent); outline-offset: -2px; }
 textarea {
   flex: 1;
   min-inline-size: 0;
@@ -237,23 +234,21 @@ textarea:focus-visible { outline: 0; }
   .log { padding: 1.25rem 1rem 1.5rem; }
   .foot { padding: 0 .75rem .75rem; }
   .status { inset-inline: .75rem; }
-}
-@container (inline-size < 22rem) {
   textarea { flex-basis: 100%; order: -1; }
 }
 @media (pointer: coarse) {
   .icon, .round, .versions .icon { inline-size: 2.75rem; block-size: 2.75rem; }
+  .plain, .pill { min-block-size: 2.75rem; }
   textarea { padding-block: .5rem; font-size: max(1rem, 16px); }
 }
 @media (prefers-reduced-motion: no-preference) {
   .track i { transition: scale .2s; }
   .track.unknown i { animation: slide 1.4s ease-in-out infinite; scale: .3 1; }
-  button { transition: background-color .15s, color .15s, border-color .15s; }
+  button { transition: .15s; }
 }
 @keyframes slide { from { translate: -30%; } to { translate: 100%; } }
 @media (forced-colors: active) {
   .user .text, .round, .icon:focus-visible { border: 1px solid; }
-  .composer:focus-within { outline: 2px solid Highlight; }
   .track { border: 1px solid; }
   .track i, .dots i { background: Highlight; forced-color-adjust: none; }
   :disabled { opacity: 1; color: GrayText; }

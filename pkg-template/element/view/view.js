@@ -1,5 +1,4 @@
 import { Attachments } from "./attachments.js";
-import { codeOf, copy } from "./copy.js";
 import { grow, html, icon } from "../dom.js";
 import { Follower } from "./follower.js";
 import { ARROW_DOWN, ARROW_UP, BUBBLE, CLIP, SQUARE, WEAVE } from "../icons.js";
@@ -145,7 +144,6 @@ export class View {
   set busy(busy) {
     const focused = this.#root.activeElement;
     this.#busy = busy;
-    if (!busy && this.#told === TEXTS.thinking) this.#told = "";
     this.refresh();
     // If the focused button is gone, the input gets the focus.
     if (focused && focused !== this.input && !focused.checkVisibility({ visibilityProperty: true })) this.input.focus();
@@ -311,7 +309,7 @@ export class View {
     this.#notice.textContent = said;
     this.#notice.hidden = !said;
     this.#send.disabled = over !== "" || (list.hidden && this.input.value.trim() === "");
-    this.#send.hidden = this.#busy;
+    this.#send.hidden = this.#busy && this.#send.disabled;
     this.#stop.hidden = !this.#busy;
     this.#offerLatest();
     this.attachments.refresh();
@@ -323,7 +321,6 @@ export class View {
     this.#composer.addEventListener("submit", (event) => {
       event.preventDefault();
       if (this.#send.disabled) return;
-      if (this.#busy) return this.tell(TEXTS.thinking);
       this.#told = "";
       this.actions.send();
     });
@@ -343,8 +340,8 @@ export class View {
     if (!target || !this.#root.contains(target)) return;
     const name = target.dataset.do;
     if (!name) {
-      const code = codeOf(target);
-      if (code !== null) copy(target, code, this);
+      const code = target.closest(".code")?.querySelector("pre")?.textContent;
+      if (typeof code === "string") this.#copy(target, code);
       return;
     }
     const i = this.#messages.findIndex(({ element }) => element.contains(target));
@@ -354,7 +351,7 @@ export class View {
       this.hush();
       if (!pressed) import("./reader.js").then(({ read }) => read(target, this.#messages[i].text));
     } else if (name === "copy") {
-      copy(target, this.#messages[i].said.content, this);
+      this.#copy(target, this.#messages[i].said.content);
     } else if (name === "latest") {
       this.toEnd();
       this.input.focus({ preventScroll: true });
@@ -378,6 +375,14 @@ export class View {
       const typing = event.detail === 0 || matchMedia("(hover: hover)").matches;
       if (typing || name === "edit") this.input.focus({ preventScroll: true });
     }
+  }
+
+  /**
+   * @param {HTMLElement} button
+   * @param {string} text
+   */
+  #copy(button, text) {
+    import("./copy.js").then(({ copy }) => copy(button, text, this));
   }
 
   /** @param {KeyboardEvent} event */

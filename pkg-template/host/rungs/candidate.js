@@ -45,11 +45,23 @@ export class Candidate {
 
   /** Finds out who leads, by epoch; rejects where locks are denied. */
   async inquire() {
+    this.epoch = Math.max(this.epoch, ...(await this.#epochs()));
+  }
+
+  /**
+   * Whether there is a leader with this epoch: every script of the site can say so, but one has the lock.
+   *
+   * @param {number} epoch
+   */
+  async knows(epoch) {
+    return (await this.#epochs()).includes(epoch);
+  }
+
+  /** The epochs of leaders. */
+  async #epochs() {
     const { held = [] } = await navigator.locks.query();
-    for (const { name = "" } of held) {
-      const [office, epoch] = name.split(SINCE);
-      if (office === this.#office && Number(epoch) > this.epoch) this.epoch = Number(epoch);
-    }
+    const names = held.map(({ name = "" }) => name.split(SINCE));
+    return names.filter(([office, epoch]) => office === this.#office && epoch).map(([, epoch]) => Number(epoch));
   }
 
   /** Takes the lock from the latest known leader, unless another candidate does. */
@@ -102,6 +114,9 @@ export class Candidate {
       const worker = startWorker(this.#script);
       this.loads = true;
       const lobby = new BroadcastChannel(this.#lobby);
+      lobby.onmessage = ({ data }) => {
+        if (data?.type === "ask") lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "leads", epoch }));
+      };
       whenAborted(signal, () => {
         // With this notice the loss of the host does not count as a death.
         if (signal.reason instanceof Departure) lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "down", epoch }));
@@ -117,7 +132,8 @@ export class Candidate {
         if (!data.host) return failed(noHost("leader", "its worker, a script of another origin, is denied Web Locks"));
         whenFree(data.host, { mode: "shared", signal }).then(ended, ended);
       };
-      worker.postMessage(/** @satisfies {Order} */ ({ type: "lead", lobby: this.#lobby, epoch }));
+      const since = this.#office + SINCE;
+      worker.postMessage(/** @satisfies {Order} */ ({ type: "lead", lobby: this.#lobby, since, epoch }));
     });
     return over;
   }

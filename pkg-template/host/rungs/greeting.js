@@ -1,29 +1,32 @@
-import { unlessAborted } from "../../abort.js";
-import { Silence } from "../../error.js";
+import { unlessAborted, whenAborted } from "../../abort.js";
+import { Gone, Silence } from "../../error.js";
 
-/** Milliseconds for a worker's greeting. While its script is being loaded it has {@link LOADING} times as long. */
+/** Milliseconds for an answer. While a worker's script is being loaded it has {@link LOADING} times as long. */
 const [PATIENCE, LOADING] = [10_000, 6];
+
+/** Milliseconds within which a worker that is gone greets again, if the browser has moved it. */
+const RETURN = 10_000;
 
 /** @import { Greeting, PagePort } from "../messages.js" */
 
 /** @typedef {Greeting & {port: PagePort}} Greeted */
 
 /**
- * Waits for a greeting; ends `life` with {@link Silence} if none comes.
+ * Waits for an answer of a worker or the browser; ends `life` with {@link Silence} if none comes.
  *
- * @template {Greeting} G
- * @param {Promise<G>} greeting
+ * @template T
+ * @param {Promise<T>} answer
  * @param {AbortController} life
  * @param {() => boolean} [loading] whether the worker's script is being loaded
  */
-export async function within(greeting, life, loading = () => false) {
+export async function within(answer, life, loading = () => false) {
   let waits = 0;
   const timer = setInterval(() => {
     waits += 1;
     if (waits === LOADING || !loading()) life.abort(new Silence());
   }, PATIENCE);
   try {
-    return await unlessAborted(greeting, life.signal);
+    return await unlessAborted(answer, life.signal);
   } finally {
     clearInterval(timer);
   }
@@ -33,13 +36,26 @@ export async function within(greeting, life, loading = () => false) {
  * Waits for the greeting at a port of its own.
  *
  * @param {MessagePort} port
- * @param {AbortController} life
- * @param {() => boolean} [loading] whether the worker's script is being loaded
+ * @param {AbortSignal} signal
+ * @param {boolean} [moves] whether the browser may move the worker, which then greets again
+ * @returns {Promise<Greeted>}
  */
-export async function greeted(port, life, loading) {
-  /** @type {Promise<Greeting>} */
-  const greeting = new Promise((resolve) => {
-    port.onmessage = ({ data }) => data.type === "here" && resolve(data);
+export function greeted(port, signal, moves = false) {
+  whenAborted(signal, () => {
+    if (moves && signal.reason instanceof Gone) setTimeout(() => leave(port), RETURN);
+    else leave(port);
   });
-  return { ...(await within(greeting, life, loading)), port };
+  return new Promise((resolve) => {
+    port.onmessage = ({ data }) => data.type === "here" && resolve({ ...data, port });
+  });
+}
+
+/**
+ * Closes a port, of which the host is to know.
+ *
+ * @param {PagePort} port
+ */
+export function leave(port) {
+  port.postMessage({ type: "bye" });
+  port.close();
 }

@@ -4,7 +4,8 @@ import { available } from "../../locks.js";
 import { visible } from "../page.js";
 import { VERSION } from "../../version.js";
 import { Candidate } from "./candidate.js";
-import { within } from "./greeting.js";
+import { leave } from "./greeting.js";
+import { askWhenShown } from "./shown.js";
 
 /** @import { Lobby } from "../messages.js" */
 
@@ -18,10 +19,6 @@ const LOBBY = `tabloom ${VERSION} lobby`;
  * its own, which it names in the lobby.
  */
 export class Leader {
-  /** @readonly */
-  name = "leader";
-  freezes = true;
-  lingers = false;
   #candidate;
   /** @type {AbortController | null} the latest connection */
   #life = null;
@@ -36,9 +33,13 @@ export class Leader {
     });
   }
 
+  get loads() {
+    return this.#candidate.loads;
+  }
+
   /** @param {AbortController} life */
   async open(life) {
-    if (!(await available())) throw noHost(this.name, "the browser denies Web Locks here");
+    if (!(await available())) throw noHost("leader", "the browser denies Web Locks here");
     await this.#candidate.inquire();
     life.signal.throwIfAborted();
     this.#life = life;
@@ -47,7 +48,7 @@ export class Leader {
       // A leader that does not answer is frozen; a visible tab takes its place.
       if (life.signal.reason instanceof Silence && visible()) this.#candidate.seize();
     });
-    return within(this.#join(life), life, () => this.#candidate.loads);
+    return this.#join(life);
   }
 
   close() {
@@ -68,6 +69,8 @@ export class Leader {
     let waiting = null;
     /** The epoch of the leader that has answered. */
     let joined = 0;
+    /** Called when the leader's page has answered. */
+    let answered = () => {};
     whenAborted(life.signal, () => {
       lobby.close();
       waiting?.close();
@@ -77,21 +80,27 @@ export class Leader {
         waiting?.close();
         const port = new BroadcastChannel(`tabloom ${crypto.randomUUID()}`);
         port.onmessage = ({ data }) => {
-          if (data.type !== "here") return;
+          if (data?.type !== "here") return;
           waiting = null;
           joined = data.epoch;
+          whenAborted(life.signal, () => leave(port));
+          const ask = /** @satisfies {Lobby} */ ({ type: "ask", epoch: joined });
+          answered = askWhenShown(port, () => lobby.postMessage(ask), life);
           resolve({ ...data, port });
         };
         waiting = port;
         lobby.postMessage(/** @satisfies {Lobby} */ ({ type: "join", channel: port.name, epoch: candidate.epoch }));
       };
-      lobby.onmessage = ({ data }) => {
+      lobby.onmessage = async ({ data }) => {
         const { type, epoch } = data ?? {};
         if (!Number.isSafeInteger(epoch)) return;
         if (type === "up") {
+          if (!(await candidate.knows(epoch)) || life.signal.aborted) return;
           candidate.epoch = Math.max(candidate.epoch, epoch);
           if (waiting) join();
           else if (epoch > joined) life.abort(crashed("another has taken its place"));
+        } else if (type === "leads" && epoch === joined) {
+          answered();
         } else if (type === "down" && epoch === joined) {
           life.abort(new Departure("the leader has left"));
         }

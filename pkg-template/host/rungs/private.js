@@ -10,6 +10,7 @@ export class Private {
   name = "private";
   freezes = true;
   lingers = false;
+  loads = true;
   #script;
 
   /** @param {string | undefined} script */
@@ -24,7 +25,7 @@ export class Private {
     worker.onerror = (event) => life.abort(failure(event, this.name, this.#script));
     const { port1, port2 } = new MessageChannel();
     worker.postMessage(/** @satisfies {Order} */ ({ type: "connect" }), [port2]);
-    return greeted(port1, life, () => true);
+    return greeted(port1, life.signal);
   }
 
   close() {}

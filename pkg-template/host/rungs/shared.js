@@ -1,9 +1,9 @@
 import { whenAborted } from "../../abort.js";
-import { Silence, noHost } from "../../error.js";
+import { Departure, Gone, Silence, noHost } from "../../error.js";
 import { available, hold } from "../../locks.js";
 import { VERSION } from "../../version.js";
 import { failure } from "./dedicated.js";
-import { greeted } from "./greeting.js";
+import { greeted, leave } from "./greeting.js";
 
 /** Follows a worker's name in the lock by which a page says, as long as it lives, that it gave the worker up. */
 const LEFT = " left";
@@ -16,7 +16,10 @@ export class Shared {
   freezes = false;
   /** The browser finds it by its name until it is gone. */
   lingers = true;
+  loads = false;
   #script;
+  /** The name of a worker that has not greeted. */
+  #doubtful = "";
 
   /** @param {string | undefined} script */
   constructor(script) {
@@ -34,9 +37,21 @@ export class Shared {
     while (held.some((lock) => lock.name === name + LEFT)) name += " again";
     const worker = start(this.#script, name);
     worker.onerror = (event) => life.abort(failure(event, this.name, this.#script));
-    const greeting = await greeted(worker.port, life);
+    let greets = false;
     whenAborted(life.signal, () => {
-      if (life.signal.reason instanceof Silence) hold(name + LEFT);
+      if (!(life.signal.reason instanceof Silence)) return;
+      // One that has not greeted may have been about to end, but not twice.
+      if (greets || this.#doubtful === name) hold(name + LEFT);
+      this.#doubtful = name;
+    });
+    const greeting = await greeted(worker.port, life.signal, true);
+    greets = true;
+    // WebKit ends a SharedWorker with the tab that made it, and runs it again elsewhere with the same ports.
+    worker.port.addEventListener("message", ({ data }) => {
+      if (data.type !== "here" || data.host === greeting.host) return;
+      life.abort(new Departure("the browser has moved the worker"));
+      if (life.signal.reason instanceof Gone) life.signal.reason.moved = true;
+      leave(worker.port);
     });
     return greeting;
   }

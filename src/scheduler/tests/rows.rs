@@ -52,6 +52,21 @@ fn prefill_chunks_follow_the_measured_step_times() {
 }
 
 #[test]
+fn a_prompt_goes_on_beside_answers_where_steps_have_one_row() {
+    let mut scheduler = with(1024, 4, 300, |options| options.step_seconds = 0.1).with_short_steps();
+    submit(&mut scheduler, &[1, 3, 3]);
+    let mut steps = Vec::new();
+    for _ in 0..6 {
+        let plan = plan(&mut scheduler);
+        let took = Duration::from_millis(360 * plan.rows() as u64);
+        scheduler.commit(&plan, &answer(&plan, TOKEN), took, NOW);
+        steps.push(plan.rows());
+    }
+    // One row for each that decodes, and one for a prompt.
+    assert_eq!(steps, [1, 2, 2, 2, 3, 3]);
+}
+
+#[test]
 fn each_block_is_sent_to_the_executor_once() {
     let mut scheduler = scheduler(20, 1, 10);
     submit(&mut scheduler, &[30]);

@@ -1,5 +1,6 @@
 //! Whole loads: checkpoints in memory and on disk, good and bad, into host memory.
 
+mod claim;
 mod draft;
 mod experts;
 mod faults;
@@ -88,16 +89,22 @@ fn load_observed(
     quantise: &Quantise,
     on_progress: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<HostWeights> {
-    block_on(async {
-        let config = source.read("config.json").await?;
-        let quantization = Quantization::from_json(&config)?;
-        let config = ModelConfig::from_json(&config)?;
-        let checkpoint = Checkpoint::open(source).await?;
-        let plan = checkpoint.plan(&config, quantization, quantise)?;
-        let mut sink = HostSink::new();
-        checkpoint.load(&plan, &mut sink, on_progress).await?;
-        Ok(sink.into_weights())
-    })
+    block_on(load_slowly(source, quantise, on_progress))
+}
+
+async fn load_slowly(
+    source: &impl Source,
+    quantise: &Quantise,
+    on_progress: impl FnMut(Progress) -> ControlFlow<()>,
+) -> Result<HostWeights> {
+    let config = source.read("config.json").await?;
+    let quantization = Quantization::from_json(&config)?;
+    let config = ModelConfig::from_json(&config)?;
+    let checkpoint = Checkpoint::open(source).await?;
+    let plan = checkpoint.plan(&config, quantization, quantise)?;
+    let mut sink = HostSink::new();
+    checkpoint.load(&plan, &mut sink, on_progress).await?;
+    Ok(sink.into_weights())
 }
 
 /// A configuration whose sizes need padding everywhere.

@@ -56,7 +56,10 @@ struct State {
     chunk: Cell<usize>,
     hides_length: Cell<bool>,
     version: RefCell<Option<String>>,
+    watch: RefCell<Option<Watch>>,
 }
+
+type Watch = Box<dyn Fn(&str, u64)>;
 
 pub struct Body {
     pieces: VecDeque<Vec<u8>>,
@@ -119,7 +122,12 @@ impl Script {
         asked.iter().filter(|(name, ..)| name == file).map(|(_, start, _)| *start).collect()
     }
 
-    /// The same, with the end of each transfer.
+    /// Calls `watch` with the file and position of each request.
+    pub fn watch(&self, watch: impl Fn(&str, u64) + 'static) {
+        *self.0.watch.borrow_mut() = Some(Box::new(watch));
+    }
+
+    /// The positions of a file, with the end of each transfer.
     pub fn asked_parts(&self, file: &str) -> Vec<(u64, Option<u64>)> {
         let asked = self.0.asked.borrow_mut();
         let of_file = asked.iter().filter(|(name, ..)| name == file);
@@ -171,6 +179,9 @@ impl Server for Script {
         let file = path.strip_prefix(FOLDER).expect("an address in the folder");
         let file = &*percent_decode_str(file).decode_utf8().expect("a name in UTF-8");
         asked.borrow_mut().push((file.into(), start, end));
+        if let Some(watch) = &*self.0.watch.borrow() {
+            watch(file, start);
+        }
         let act = acts.borrow_mut().get_mut(file).and_then(VecDeque::pop_front);
         let act = act.unwrap_or(Act::Serve);
         let Some(mut bytes) = files.borrow().get(file).cloned() else {
@@ -218,8 +229,9 @@ impl Server for Script {
 
     async fn wait(&self, time: Duration) {
         self.0.waits.borrow_mut().push(time);
-        // Longer than any byte takes.
-        for _ in 0..if self.0.dawdles.get() { 100 } else { 0 } {
+        // Longer than any byte takes, and longer for longer times.
+        let turns = 100 + 10 * time.as_secs();
+        for _ in 0..if self.0.dawdles.get() { turns } else { 0 } {
             pending_once().await;
         }
     }
@@ -253,7 +265,7 @@ impl ByteStream for Body {
 }
 
 /// Pending on the first poll.
-async fn pending_once() {
+pub async fn pending_once() {
     let mut is_first = true;
     futures::future::poll_fn(|context| {
         context.waker().wake_by_ref();

@@ -274,10 +274,26 @@ for (const rung of SHARING) {
           for (const channel of [null, 5, "", "x".repeat(1 << 20), {}, `tabloom ${VERSION} lobby`, "probe"]) {
             strange.push({ type: "join", channel }, { type: "join", channel, epoch: NaN });
           }
-          for (const epoch of [undefined, null, NaN, -1, "9", {}, 0]) strange.push({ type: "up", epoch });
+          for (const epoch of [undefined, null, NaN, -1, "9", {}, 0, Number.MAX_SAFE_INTEGER]) {
+            strange.push({ type: "up", epoch }, { type: "join", channel: "probe", epoch });
+          }
           for (const message of strange) lobby.postMessage(message);
           await engine.metrics();
         });
+      });
+
+      test("a leader whose lock is stolen gives way to another, and answers go on", async () => {
+        const [before] = await witness.hosts();
+        await witness.begin("greedy", GREEDY);
+        await witness.pieces("greedy", 1);
+        await hostile.run("theft", async () => {
+          const { VERSION } = await import("./tabloom/version.js");
+          await navigator.locks.request(`tabloom ${VERSION} leader`, { steal: true }, () => {});
+        });
+        assert.deepEqual(await witness.answer("greedy"), expected[0]);
+        const hosts = await witness.hosts();
+        assert.equal(hosts.length, 1);
+        assert.notEqual(hosts[0].id, before.id);
       });
     }
   });

@@ -180,7 +180,7 @@ class Tab {
   }
 
   /** Begins a stream under a name; the request is accepted when this returns. */
-  async begin(name, params, options) {
+  async begin(name, params, options = {}) {
     const body = ([name, params, options]) => begin(name, params, options);
     const error = await this.run(`begin of ${name}`, body, [name, params, options]);
     assert.equal(error, null);

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tabloom::{
     Error,
-    host::{Call, Draft, Progress},
+    host::{Call, Draft, Progress, Stage},
 };
 
 use super::page::{Page, World};
@@ -14,7 +14,13 @@ fn urls(metrics: &serde_json::Value) -> Vec<&str> {
 }
 
 fn progress(loaded: f64) -> Progress {
-    Progress { stage: "download", file: "model.safetensors".into(), loaded, total: 10.0, rate: 1.0 }
+    Progress {
+        stage: Stage::Download,
+        file: "model.safetensors".into(),
+        loaded,
+        total: 10.0,
+        rate: 1.0,
+    }
 }
 
 #[test]
@@ -107,6 +113,9 @@ fn other_options_load_another_model() {
         (json!({"speculation": {"maxDrafts": -1}}), "speculation"),
         (json!({"speculation": {"drafts": 1}}), "speculation"),
         (json!({"draft": {"layers": 1}}), "draft"),
+        (json!({"gpu": {"subgroups": 1}}), "gpu.subgroups"),
+        (json!({"gpu": {"subgoups": false}}), "gpu.subgoups"),
+        (json!({"sparing": true}), "sparing"),
         (json!({"integrity": {"files": {"a": {"sha256": "12"}}}}), "integrity.files.a.sha256"),
     ] {
         let page = Page::greet(&mut world);
@@ -269,6 +278,55 @@ fn a_device_without_memory_gets_that_of_idle_models() {
     assert!(world.host.sized(model, 100));
     assert_eq!(world.metrics(&b)["host"]["used_bytes"], 200);
     world.finish_load(model, Err(full()));
-    assert_eq!(world.codes(page.tab), ["out_of_memory"], "b is in use");
+    assert_eq!(world.loading(), ["c"], "b is in use: it is tried with less");
+    assert!(world.sparing(model));
+    assert!(world.host.sized(model, 50));
+    world.finish_load(model, Err(full()));
+    assert_eq!(world.codes(page.tab), ["out_of_memory"]);
     assert_eq!(world.metrics(&b)["host"]["used_bytes"], 100);
+}
+
+#[test]
+fn a_model_whose_device_was_lost_does_with_less_for_every_tab() {
+    let mut world = World::new();
+    let [one] = world.pages(["a"]);
+    let again = Page::greet(&mut world);
+    let load = json!({"type": "load", "id": 1, "url": "b", "options": {}, "sparing": true});
+    world.post(again.tab, load);
+    let model = world.next_load();
+    assert!(world.sparing(model));
+    // A page that knows of no loss does not load it beside that.
+    let late = Page::greet(&mut world);
+    late.load(&mut world, 1, "b");
+    assert_eq!(world.loading(), [""; 0]);
+    assert!(world.host.sized(model, 100));
+    world.finish_load(model, Err(Error::DeviceLost { reason: "full".into() }));
+    for page in [again, late] {
+        let answer = world.take(page.tab).pop().unwrap();
+        assert_eq!(answer["error"]["code"], "device_lost_again");
+        assert_eq!(answer["error"]["details"], json!({"needed": 100, "advised": 50}));
+    }
+    // A first loss is reported as it is.
+    let other = Page::greet(&mut world);
+    other.load(&mut world, 1, "c");
+    let model = world.next_load();
+    world.finish_load(model, Err(Error::DeviceLost { reason: "full".into() }));
+    assert_eq!(world.codes(other.tab), ["device_lost"]);
+    assert_eq!(urls(&world.metrics(&one)), ["a"]);
+}
+
+#[test]
+fn a_request_is_told_that_its_device_was_lost_again() {
+    for (sparing, code) in [(false, "device_lost"), (true, "device_lost_again")] {
+        let mut world = World::new();
+        world.fails_after = Some(1);
+        let page = Page::greet(&mut world);
+        let load = json!({"type": "load", "id": 1, "url": "a", "options": {}, "sparing": sparing});
+        world.post(page.tab, load);
+        world.finish_loads();
+        world.take(page.tab);
+        page.chat(&mut world, 2, json!({}));
+        world.run();
+        assert_eq!(world.codes(page.tab).pop().as_deref(), Some(code));
+    }
 }

@@ -1,6 +1,12 @@
 //! A host with toy models, and pages that send it JSON as browsers do.
 
-use std::{collections::BTreeMap, fs, rc::Rc, sync::OnceLock, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    rc::Rc,
+    sync::OnceLock,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tabloom::{
@@ -30,6 +36,8 @@ pub struct World {
     pub bytes: u64,
     told: BTreeMap<TabId, Vec<Value>>,
     loading: Vec<(ModelId, String)>,
+    /// The models that are to do with less memory.
+    sparing: BTreeSet<ModelId>,
     connected: u64,
 }
 
@@ -75,6 +83,7 @@ impl World {
             bytes: 100,
             told: BTreeMap::new(),
             loading: Vec::new(),
+            sparing: BTreeSet::new(),
             connected: 0,
         }
     }
@@ -161,6 +170,11 @@ impl World {
         self.loading.remove(0).0
     }
 
+    /// Whether a load does with less memory.
+    pub fn sparing(&self, model: ModelId) -> bool {
+        self.sparing.contains(&model)
+    }
+
     /// Ends a load.
     pub fn finish_load(&mut self, model: ModelId, result: Result<String, Error>) {
         self.loads += usize::from(result.is_ok());
@@ -179,7 +193,9 @@ impl World {
                 None => (Toy::new(), steady_clock()),
             };
             (toy.fails_after, toy.host) = (fails_after, host);
-            let service = Service::new(toy, chat(), url.clone(), Options::default(), clock);
+            // How many steps a prompt takes must not depend on the machine.
+            let options = Options { step_seconds: f64::INFINITY, ..Options::default() };
+            let service = Service::new(toy, chat(), url.clone(), options, clock);
             let info = Info {
                 model: url,
                 architecture: "Toy".into(),
@@ -205,7 +221,10 @@ impl World {
         }
         for task in self.host.take_tasks() {
             match task {
-                Task::Load { model, url, .. } => self.loading.push((model, url)),
+                Task::Load { model, url, options } => {
+                    self.sparing.extend(options.sparing.then_some(model));
+                    self.loading.push((model, url));
+                }
                 Task::Abort { model } => self.loading.retain(|(other, _)| *other != model),
                 other => self.tasks.push(other),
             }

@@ -19,6 +19,13 @@ pub fn in_folder(folder: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// The tests that run in WebKitGTK: those of its own, and of the others some that ask for no GPU.
+pub fn in_webkit() -> Result<Vec<PathBuf>> {
+    let shared = ["embeddings", "engines", "package", "store", "tabs/closing"];
+    let paths = shared.map(|name| workspace::root().join(format!("tests/e2e/{name}{NODE}")));
+    Ok(in_folder("tests/e2e/webkit")?.into_iter().chain(paths).collect())
+}
+
 /// The path from the repository's root of the test that is called `name`, or lies there or below tests/.
 pub fn find(name: &str) -> Result<String> {
     let mut paths = Vec::new();

@@ -57,6 +57,14 @@ pub fn in_firefox() -> Result<Tally> {
     })
 }
 
+/// Files below tests/e2e in WebKitGTK.
+pub fn in_webkit(files: Vec<PathBuf>) -> Result<Tally> {
+    let (driver, server) = (tools::webkit_driver()?, Server::start(site::build()?, 0)?);
+    run("pages in WebKitGTK", files, |task| {
+        task.env("TABLOOM_URL", server.url()).env("TABLOOM_WEBKIT", driver)
+    })
+}
+
 fn run(
     what: &str,
     tests: impl IntoIterator<Item = PathBuf>,

@@ -33,6 +33,8 @@ pub enum Part {
     Firefox,
     /// wasm-bindgen tests in headless Chromium, then in Firefox
     Browser,
+    /// In WebKitGTK, without WebGPU: wasm-bindgen tests, the package, the demo page and the element
+    Webkit,
     /// Published models, tokenizers and templates, native and in Chromium
     Real,
     /// The native server, driven by the `openai` package, and the chat in the terminal
@@ -40,7 +42,8 @@ pub enum Part {
 }
 
 use Tool::{
-    Chromium, Clippy, Firefox, Lavapipe, Node, NpmPackages, RealFiles, Rustfmt, TypeDoc, WasmTarget,
+    Chromium, Clippy, Firefox, Lavapipe, Node, NpmPackages, RealFiles, Rustfmt, TypeDoc,
+    WasmTarget, Webkit,
 };
 
 /// Native programs ask for an adapter, and xtask's own tests for esbuild.
@@ -49,6 +52,7 @@ const IN_CHROMIUM: &[Tool] = &[WasmTarget, Node, NpmPackages, Chromium];
 const REAL_FILES: &[Tool] = &[Node, NpmPackages, Lavapipe, RealFiles];
 const REAL_IN_CHROMIUM: &[Tool] = &[WasmTarget, Node, NpmPackages, Chromium, RealFiles];
 const IN_FIREFOX: &[Tool] = &[WasmTarget, Node, NpmPackages, Firefox, Lavapipe];
+const IN_WEBKIT: &[Tool] = &[WasmTarget, Node, NpmPackages, Webkit];
 
 /// Folders with a tsconfig.json; all are strict but the tests.
 const PROJECTS: [&str; 4] = [".", "xtask/js/sw", "examples", "tests"];
@@ -119,6 +123,12 @@ impl Part {
                     rust::in_chromium("browser")
                 }),
                 Check::new("browser", "browser tests in Firefox", IN_FIREFOX, rust::in_firefox),
+            ],
+            Self::Webkit => vec![
+                Check::new("webkit", "browser tests in WebKitGTK", IN_WEBKIT, rust::in_webkit),
+                Check::new("webkit", "pages in WebKitGTK", IN_WEBKIT, || {
+                    pages::in_webkit(files::in_webkit()?)
+                }),
             ],
             Self::Real => vec![
                 Check::new("real", "published files, native", REAL_FILES, || {
@@ -192,6 +202,9 @@ pub fn file(name: &str) -> Result<Check> {
         }
         ["e2e", "real", _] => {
             Check::new("file", name, REAL_IN_CHROMIUM, || pages::in_chromium(vec![file]))
+        }
+        ["e2e", "webkit", _] => {
+            Check::new("file", name, IN_WEBKIT, || pages::in_webkit(vec![file]))
         }
         ["package", ..] => Check::new("file", name, IN_CHROMIUM, || pages::of_package(vec![file])),
         _ if path.ends_with(".mjs") => {

@@ -92,7 +92,7 @@ pub fn target(name: &str, filters: &[&str]) -> Result<Tally> {
 /// The browser tests whose names begin with `prefix`.
 pub fn in_chromium(prefix: &str) -> Result<Tally> {
     let (driver, bindgen) = (tools::chromedriver()?, cargo::program("bindgen", &[])?);
-    in_browser(prefix, |name, binary| {
+    in_browser(&|test| test.starts_with(prefix), |name, binary| {
         Task::new(name, &bindgen, BROWSER_LIMIT)
             .arg("wasm-bindgen-test-runner")
             .arg(binary)
@@ -104,23 +104,37 @@ pub fn in_chromium(prefix: &str) -> Result<Tally> {
 }
 
 pub fn in_firefox() -> Result<Tally> {
-    let (node, firefox, adapter) = (tools::node()?, tools::firefox()?, tools::lavapipe()?);
-    let bindgen = cargo::program("bindgen", &[])?;
-    in_browser("browser", |name, binary| {
-        let task = Task::new(name, &node, BROWSER_LIMIT)
-            .arg("tests/in-firefox.mjs")
-            .args([&*bindgen, binary])
-            .env("TABLOOM_FIREFOX", &firefox)
-            .dir(workspace::root());
-        adapter.select(task)
+    let (in_page, firefox, adapter) = (in_page()?, tools::firefox()?, tools::lavapipe()?);
+    in_browser(&|_| true, |name, binary| {
+        adapter.select(in_page(name, binary).env("TABLOOM_FIREFOX", &firefox))
     })
 }
 
-/// Runs browser tests, each by the task that is made of its name and its binary.
-fn in_browser(prefix: &str, task: impl Fn(&str, &Path) -> Task) -> Result<Tally> {
+/// In WebKitGTK, which has no WebGPU: the tests that need none.
+pub fn in_webkit() -> Result<Tally> {
+    let (in_page, driver) = (in_page()?, tools::webkit_driver()?);
+    let tests = ["browser_fetch", "browser_regex", "browser_shared_worker"];
+    in_browser(&|test| tests.contains(&test), |name, binary| {
+        in_page(name, binary).args(["--skip", "the_gpu"]).env("TABLOOM_WEBKIT", &driver)
+    })
+}
+
+/// What runs a test's binary in a browser that the runner does not steer.
+fn in_page() -> Result<impl Fn(&str, &Path) -> Task> {
+    let (node, bindgen) = (tools::node()?, cargo::program("bindgen", &[])?);
+    Ok(move |name: &str, binary: &Path| {
+        Task::new(name, &node, BROWSER_LIMIT)
+            .arg("tests/in-page.mjs")
+            .args([&*bindgen, binary])
+            .dir(workspace::root())
+    })
+}
+
+/// Runs the browser tests that are `wanted`, each by the task that is made of its name and its binary.
+fn in_browser(wanted: &dyn Fn(&str) -> bool, task: impl Fn(&str, &Path) -> Task) -> Result<Tally> {
     let mut tests = TestTargets::read()?.browser;
-    tests.retain(|name| name.starts_with(prefix));
-    ensure!(!tests.is_empty(), "there are no browser tests: none is tests/{prefix}*");
+    tests.retain(|name| wanted(name));
+    ensure!(!tests.is_empty(), "there are no such browser tests");
     let build = ["test", "--package", "tabloom", "--no-run"];
     let build = build.into_iter().chain(UNOPTIMISED);
     let arguments: Vec<&str> = build.chain(test_flags(&tests)).collect();

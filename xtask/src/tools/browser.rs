@@ -1,4 +1,4 @@
-//! Chromium and its WebDriver, and Firefox, which needs none.
+//! Chromium and its WebDriver, Firefox, which needs none, and WebKitGTK's, which starts it.
 
 use super::find::find_program;
 use super::source::Source;
@@ -16,6 +16,14 @@ pub fn chromedriver() -> Result<PathBuf> {
 pub fn firefox() -> Result<PathBuf> {
     find_program(&["firefox-esr", "firefox"]).context("no Firefox")
 }
+
+/// WebKitGTK's driver. The browser itself, which comes with it, needs a display.
+pub fn webkit_driver() -> Result<PathBuf> {
+    find_program(&["Xvfb"]).context("no Xvfb")?;
+    find_program(&["WebKitWebDriver"]).context("no WebKitWebDriver")
+}
+
+pub const WEBKIT: Source = Source::Apt(&["webkit2gtk-driver", "xvfb"]);
 
 pub fn chromium_source() -> Source {
     Source::Apt(match is_ubuntu() {

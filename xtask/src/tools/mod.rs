@@ -10,7 +10,7 @@ mod rust;
 mod source;
 mod vulkan;
 
-pub use browser::{chromedriver, chromium, firefox};
+pub use browser::{chromedriver, chromium, firefox, webkit_driver};
 pub use find::find_program;
 pub use npm::{node, npm_packages, script};
 pub use vulkan::{Adapter, lavapipe, swiftshader};
@@ -33,6 +33,7 @@ pub enum Tool {
     TypeDoc,
     Chromium,
     Firefox,
+    Webkit,
     Lavapipe,
     RealFiles,
 }
@@ -59,6 +60,7 @@ impl Tool {
                 browser::chromium_source(),
             ),
             Self::Firefox => ("Firefox", firefox().is_ok(), browser::firefox_source()),
+            Self::Webkit => ("WebKitGTK", webkit_driver().is_ok(), browser::WEBKIT),
             Self::Lavapipe => ("the Vulkan driver lavapipe", lavapipe().is_ok(), vulkan::LAVAPIPE),
             Self::RealFiles => (real::NAME, real::is_here(), real::source()),
         }
@@ -93,7 +95,8 @@ pub fn provide(tools: impl IntoIterator<Item = Tool>) -> Result<()> {
 
 /// The packages of this system that `provide` may install.
 pub fn system_packages() -> Vec<&'static str> {
-    Plan::of([browser::chromium_source(), browser::firefox_source(), vulkan::LAVAPIPE]).packages
+    let browsers = [browser::chromium_source(), browser::firefox_source(), browser::WEBKIT];
+    Plan::of(browsers.into_iter().chain([vulkan::LAVAPIPE])).packages
 }
 
 /// All installations of a command.

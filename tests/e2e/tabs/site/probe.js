@@ -10,48 +10,52 @@ const devices = new Set();
 let created = 0;
 let trapped = false;
 
-const { requestDevice } = GPUAdapter.prototype;
-GPUAdapter.prototype.requestDevice = async function (descriptor) {
-  // As long as a page holds this lock, every worker dies while it starts.
-  const { held } = await navigator.locks.query();
-  if (held.some(({ name }) => name === "doom")) {
-    close();
-    await new Promise(() => {});
-  }
-  const device = await requestDevice.call(this, descriptor);
-  devices.add(device);
-  device.lost.then(() => forget(device));
-  return device;
-};
+/** Counts what is made on devices and what is left of it. */
+function watchDevices() {
+  const { requestDevice } = GPUAdapter.prototype;
+  GPUAdapter.prototype.requestDevice = async function (descriptor) {
+    // As long as a page holds this lock, every worker dies while it starts.
+    const { held } = await navigator.locks.query();
+    if (held.some(({ name }) => name === "doom")) {
+      close();
+      await new Promise(() => {});
+    }
+    const device = await requestDevice.call(this, descriptor);
+    devices.add(device);
+    device.lost.then(() => forget(device));
+    return device;
+  };
 
-const { createBuffer, destroy: destroyDevice } = GPUDevice.prototype;
-GPUDevice.prototype.createBuffer = function (descriptor) {
-  const buffer = createBuffer.call(this, descriptor);
-  const number = created++;
-  live.set(number, { bytes: descriptor.size, device: this });
-  numbers.set(buffer, number);
-  collected.register(buffer, number);
-  return buffer;
-};
-GPUDevice.prototype.destroy = function () {
-  forget(this);
-  destroyDevice.call(this);
-};
+  const { createBuffer, destroy: destroyDevice } = GPUDevice.prototype;
+  GPUDevice.prototype.createBuffer = function (descriptor) {
+    const buffer = createBuffer.call(this, descriptor);
+    const number = created++;
+    live.set(number, { bytes: descriptor.size, device: this });
+    numbers.set(buffer, number);
+    collected.register(buffer, number);
+    return buffer;
+  };
+  GPUDevice.prototype.destroy = function () {
+    forget(this);
+    destroyDevice.call(this);
+  };
 
-const { destroy: destroyBuffer } = GPUBuffer.prototype;
-GPUBuffer.prototype.destroy = function () {
-  live.delete(numbers.get(this));
-  destroyBuffer.call(this);
-};
+  const { destroy: destroyBuffer } = GPUBuffer.prototype;
+  GPUBuffer.prototype.destroy = function () {
+    live.delete(numbers.get(this));
+    destroyBuffer.call(this);
+  };
 
-const { submit } = GPUQueue.prototype;
-GPUQueue.prototype.submit = function (commands) {
-  if (trapped) {
-    trapped = false;
-    throw new WebAssembly.RuntimeError("unreachable");
-  }
-  submit.call(this, commands);
-};
+  const { submit } = GPUQueue.prototype;
+  GPUQueue.prototype.submit = function (commands) {
+    if (trapped) {
+      trapped = false;
+      throw new WebAssembly.RuntimeError("unreachable");
+    }
+    submit.call(this, commands);
+  };
+}
+if ("gpu" in navigator) watchDevices();
 
 function forget(device) {
   devices.delete(device);

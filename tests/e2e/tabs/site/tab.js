@@ -81,11 +81,16 @@ function poll() {
 
 const probe = new BroadcastChannel("probe");
 
-/** The states of the workers that live. */
-async function hosts() {
+/** The workers that live. */
+async function workers() {
   const { held } = await navigator.locks.query();
   const names = held.map(({ name }) => name).filter((name) => name.startsWith("probe "));
-  return Promise.all(names.map((name) => state(name.slice("probe ".length))));
+  return names.map((name) => name.slice("probe ".length));
+}
+
+/** The states of the workers that live. */
+async function hosts() {
+  return Promise.all((await workers()).map(state));
 }
 
 /** A worker's state, or null if it is gone or hangs. */
@@ -105,7 +110,7 @@ function state(id) {
 
 /** Tells every worker to do something. */
 async function command(command) {
-  for (const { id } of await hosts()) probe.postMessage({ to: id, command });
+  for (const id of await workers()) probe.postMessage({ to: id, command });
 }
 
 /** Has the page seem hidden or visible, as when the visitor changes tabs. */

@@ -1,11 +1,12 @@
-// Runs the wasm tests of one file in Firefox: `node tests/in-firefox.mjs RUNNER FILE`. The runner
-// steers other browsers by itself; here it only serves the page that tests.
+// Runs the wasm tests of one file in Firefox or WebKitGTK: `node tests/in-page.mjs RUNNER FILE`, with the runner's
+// options after it. The runner steers Chromium by itself; here it only serves the page that tests.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { launchFirefox } from "./e2e/firefox.mjs";
+import { WEBKIT, launchWebkit } from "./e2e/webkit.mjs";
 
 const LIMIT = 600_000;
-const [runner, file] = process.argv.slice(2);
+const [runner, ...file] = process.argv.slice(2);
 
 /** The address in what the server prints. */
 async function address(server) {
@@ -30,12 +31,12 @@ async function watch(page) {
 }
 
 const env = { ...process.env, NO_HEADLESS: "1", WASM_BINDGEN_TEST_ADDRESS: "127.0.0.1:0" };
-const server = spawn(runner, ["wasm-bindgen-test-runner", file], { env, stdio: ["ignore", "pipe", "inherit"] });
+const server = spawn(runner, ["wasm-bindgen-test-runner", ...file], { env, stdio: ["ignore", "pipe", "inherit"] });
 let browser;
 try {
-  browser = await launchFirefox();
+  browser = await (WEBKIT ? launchWebkit() : launchFirefox());
   const page = await browser.newPage();
-  page.on("pageerror", (error) => console.error(`${error}`));
+  if (!WEBKIT) page.on("pageerror", (error) => console.error(`${error}`));
   await page.goto(await address(server));
   process.exitCode = (await watch(page)) ? 0 : 1;
 } finally {

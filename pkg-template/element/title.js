@@ -1,4 +1,4 @@
-import { unquote } from "./tabloom/element/parts.js";
+import { unquote } from "./quotes.js";
 
 /** Most characters of a title. */
 const MOST = 60;

@@ -1,0 +1,48 @@
+//! Accepts connections: not more than there is room for, and none that never gets to its request.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use axum::Router;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto::Builder, graceful::GracefulShutdown},
+    service::TowerToHyperService,
+};
+use tokio::{net::TcpListener, select, sync::Semaphore, time::sleep};
+
+/// Connections at a time; others wait to be accepted. A process may often open 1024 files.
+const MOST: usize = 900;
+/// Longest wait for the head of a request, also for the next one of a connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Serves connections until `stop` resolves, then ends when the running requests have ended.
+pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
+    let mut http = Builder::new(TokioExecutor::new());
+    http.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    let (room, connections) = (Arc::new(Semaphore::new(MOST)), GracefulShutdown::new());
+    let mut stop = pin!(stop);
+    loop {
+        let next = async {
+            let place = room.clone().acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = select! {
+            next = next => next,
+            () = &mut stop => break,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of file descriptors, or the client has gone.
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let service = TowerToHyperService::new(router.clone());
+        let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
+        let connection = connections.watch(connection);
+        tokio::spawn(async move {
+            // Only this connection has failed: its client has gone, or speaks no HTTP.
+            let _ = connection.await;
+            drop(place);
+        });
+    }
+    connections.shutdown().await;
+}

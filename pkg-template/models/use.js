@@ -1,0 +1,22 @@
+// When models were last loaded, and by which names, as the store notes it.
+import { nameOf } from "./address.js";
+import { openStore } from "./store.js";
+
+/**
+ * Follows the address in a key of a store. After it comes nothing for a file's record, `=` and a number for a
+ * chunk, `-used` for the time of the last load, `-at=` and a pin: the name that was resolved to this address, or
+ * `-kv` for stored prefixes.
+ */
+export const MARK = "?tabloom";
+
+/**
+ * @param {string} kind
+ * @param {string} url of a model
+ * @param {string} [pin] the name that was resolved to this address
+ */
+export async function noteUse(kind, url, pin) {
+  const store = await openStore(kind);
+  const key = nameOf(url) + MARK;
+  await store?.put(`${key}-used`, [new TextEncoder().encode(`${Date.now()}`)]);
+  if (pin) await store?.put(`${key}-at=${pin}`, []);
+}

@@ -1,0 +1,48 @@
+// The page's side and the worker's script in a simulated browser (simulation/), where anything may go wrong at
+// any time: every call ends once, with the whole answer or an error that says why; nobody leads beside another;
+// and whoever leaves leaves nothing behind.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { PLANTED } from "./simulation/planted.mjs";
+
+const SEED = Number(process.env.TABLOOM_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const RUNS = 400;
+/** Runs within which a planted fault is found. */
+const SOON = 400;
+/** What happened last is what matters. */
+const LINES = 60;
+
+const program = fileURLToPath(new URL("simulation/run.mjs", import.meta.url));
+
+/** Runs seeds until one fails. */
+async function run(...request) {
+  const { stdout } = await promisify(execFile)(process.execPath, [program, ...request.map(String)], {
+    maxBuffer: 2 ** 28,
+  });
+  return JSON.parse(stdout);
+}
+
+test(`${RUNS} runs (seed ${SEED})`, async () => {
+  const { failure } = await run(SEED, RUNS);
+  if (!failure) return;
+  const { seed, broken, log } = failure;
+  const again = `TABLOOM_SEED=${seed} cargo xtask test --file tests/e2e/client-faults.test.mjs`;
+  assert.fail(`${broken}\n\n${log.slice(-LINES).join("\n")}\n\nThe same again: ${again}`);
+});
+
+test("a seed gives the same run again", async () => {
+  const [once, again] = await Promise.all([run(SEED, 20), run(SEED, 20)]);
+  assert.equal(once.digest, again.digest);
+});
+
+describe("a planted fault is found:", { concurrency: 2 }, () => {
+  for (const name of Object.keys(PLANTED)) {
+    test(name, async () => {
+      const { runs, failure } = await run(1, SOON, name);
+      assert.ok(failure, `not in ${runs} runs`);
+    });
+  }
+});

@@ -1,0 +1,150 @@
+// Drivers of phones that fail in what WebGPU promises: the engine makes do, or says what is wrong.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { goldens, openPackage } from "./package.mjs";
+
+const [FRANCE] = goldens;
+
+/** Has the software adapter pass for a phone's GPU. */
+const PHONE = `
+  const names = { vendor: "qualcomm", architecture: "adreno-6xx", device: "", description: "", isFallbackAdapter: false };
+  for (const [name, value] of Object.entries(names)) Object.defineProperty(GPUAdapterInfo.prototype, name, { value });`;
+
+/** The driver fails to compile shaders of these names, as one does: with an internal error. */
+const compiler = (fails) => `${PHONE}
+  const { createShaderModule, createComputePipeline, pushErrorScope, popErrorScope } = GPUDevice.prototype;
+  const failing = new WeakSet();
+  const scopes = [];
+  Object.assign(GPUDevice.prototype, {
+    createShaderModule(descriptor) {
+      const module = createShaderModule.call(this, descriptor);
+      if (${fails}.test(descriptor.label)) failing.add(module);
+      return module;
+    },
+    createComputePipeline(descriptor) {
+      if (!failing.has(descriptor.compute.module)) return createComputePipeline.call(this, descriptor);
+      const error = new GPUInternalError("VK_ERROR_UNKNOWN");
+      const scope = scopes.findLast(({ filter }) => filter === "internal");
+      if (scope) scope.error = error;
+      else setTimeout(() => this.dispatchEvent(new GPUUncapturedErrorEvent("uncapturederror", { error })));
+      return Object.create(GPUComputePipeline.prototype);
+    },
+    pushErrorScope(filter) {
+      scopes.push({ filter });
+      pushErrorScope.call(this, filter);
+    },
+    async popErrorScope() {
+      const { error } = scopes.pop();
+      return (await popErrorScope.call(this)) ?? error ?? null;
+    },
+  });`;
+
+/** Shaders that have a simpler variant of another name. */
+const MATRICES = "/^mat(?:vec|mul)$/";
+
+/** An error of a command, outside of all scopes, when a page wants it. */
+const REFUSING = `
+  const { requestDevice } = GPUAdapter.prototype;
+  GPUAdapter.prototype.requestDevice = async function (descriptor) {
+    const device = await requestDevice.call(this, descriptor);
+    new BroadcastChannel("refuse").onmessage = () => {
+      const error = new GPUInternalError("VK_ERROR_UNKNOWN");
+      device.dispatchEvent(new GPUUncapturedErrorEvent("uncapturederror", { error }));
+    };
+    return device;
+  };`;
+
+const NAMELESS = `
+  delete GPUAdapter.prototype.info;
+  delete GPUDevice.prototype.adapterInfo;`;
+
+let session;
+let page;
+
+before(async () => {
+  const scripts = {
+    barriers: compiler(MATRICES),
+    all: compiler("/./"),
+    refusing: REFUSING,
+    // It does not pass for one that is emulated, so it is not to compile what takes long where it is.
+    nameless: compiler(MATRICES) + NAMELESS,
+  };
+  const files = Object.entries(scripts).flatMap(([name, script]) => [
+    [`${name}-patch.js`, script],
+    [`${name}.js`, `import "./${name}-patch.js"; import "./tabloom/worker.js";`],
+  ]);
+  session = await openPackage({ "": Object.fromEntries(files) });
+  page = session.page;
+});
+
+after(() => session?.close());
+
+/** The answer about France of a private engine with this worker, and what it says of itself. */
+const load = (workerUrl, options = {}) =>
+  page.evaluate(
+    async ({ workerUrl, options, messages }) => {
+      const engine = await Engine.load("model/", { host: "private", workerUrl, ...options });
+      const text = await answer(engine, messages);
+      engine.close();
+      return { text, info: engine.info };
+    },
+    { workerUrl, options, messages: FRANCE.messages },
+  );
+
+test("shaders that the driver cannot compile give way to simpler ones", async () => {
+  const { text, info } = await load("barriers.js");
+  assert.equal(text, FRANCE.answer);
+  assert.deepEqual([info.software, info.adapter], [false, "qualcomm adreno-6xx, WebGPU"]);
+});
+
+test("a driver that compiles nothing is an error that names the shader, after one load", async () => {
+  const before = session.server.requests.filter((path) => path === "all.js").length;
+  const failed = await page.evaluate(() => failure(Engine.load("model/", { host: "private", workerUrl: "all.js" })));
+  assert.deepEqual([failed.typed, failed.code], [true, "pipeline"]);
+  assert.match(failed.message, /cannot compile \w+: VK_ERROR_UNKNOWN.*device "cpu"/);
+  assert.equal(session.server.requests.filter((path) => path === "all.js").length, before + 1);
+});
+
+test("a command that the driver refuses fails the request; the next is answered on another device", async () => {
+  const { failed, text } = await page.evaluate(async (messages) => {
+    const engine = await Engine.load("model/", { host: "private", workerUrl: "refusing.js" });
+    const story = [{ role: /** @type {const} */ ("user"), content: "Tell me a story about a fox." }];
+    const read = async () => {
+      const chunks = await engine.chat.completions.create({ messages: story, stream: true });
+      for await (const _ of chunks) new BroadcastChannel("refuse").postMessage("");
+    };
+    const failed = await failure(read());
+    const text = await answer(engine, messages);
+    engine.close();
+    return { failed, text };
+  }, FRANCE.messages);
+  assert.deepEqual([failed.typed, failed.code], [true, "gpu"]);
+  assert.match(failed.message, /VK_ERROR_UNKNOWN/);
+  assert.equal(text, FRANCE.answer);
+});
+
+test("an adapter without information about itself is used, and probed", async () => {
+  const { text, info } = await load("nameless.js");
+  assert.deepEqual([text, info.adapter], [FRANCE.answer, "an adapter without a name, WebGPU"]);
+  const gpu = await page.evaluate(async () => {
+    const info = /** @type {PropertyDescriptor} */ (Object.getOwnPropertyDescriptor(GPUAdapter.prototype, "info"));
+    Reflect.deleteProperty(GPUAdapter.prototype, "info");
+    const { gpu } = await Engine.probe();
+    Object.defineProperty(GPUAdapter.prototype, "info", info);
+    return gpu;
+  });
+  assert.deepEqual([gpu.available, gpu.name, gpu.adapter.vendor], [true, "", ""]);
+});
+
+test("a feature of the GPU is turned off by its name, and no other", async () => {
+  assert.equal((await load(undefined, { gpu: { subgroups: false } })).text, FRANCE.answer);
+  const refused = (gpu) => page.evaluate((gpu) => failure(Engine.load("model/", { host: "private", gpu })), gpu);
+  for (const [gpu, param] of [
+    [{ subgroup: false }, "gpu.subgroup"],
+    [{ subgroups: "no" }, "gpu.subgroups"],
+    [7, "gpu"],
+  ]) {
+    const failed = await refused(gpu);
+    assert.deepEqual([failed.code, failed.param], ["invalid_request", param]);
+  }
+});

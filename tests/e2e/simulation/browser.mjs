@@ -1,0 +1,251 @@
+// A browser of the simulation: pages and workers of one site, and what they share.
+import { Target } from "./events.mjs";
+import { Locks, lockManager } from "./locks.mjs";
+import { Channels, channelPair } from "./ports.mjs";
+import { Realm } from "./realm.mjs";
+
+/** Milliseconds for which a SharedWorker may outlive its pages. */
+const EXTENDED = 30_000;
+/** Milliseconds that a worker may take to end after it was told to. */
+const LAST_BREATH = 300;
+
+/** Answers that end a call, and what may come twice without harm. */
+const REPEATABLE = ["here", "alive", "value", "end", "error", "failed", "up", "down", "join"];
+
+/** What any script of the site may put on its channels; nothing helps against one that imitates the package. */
+const RUBBISH = [
+  null,
+  undefined,
+  7,
+  "x",
+  [],
+  {},
+
+  { type: "up" },
+  { type: "down", epoch: 0 },
+];
+
+export class Browser {
+  address = "https://site.example/";
+  epoch = 1.79e12;
+  /** @type {Set<Realm>} that live */
+  realms = new Set();
+  /** @type {Map<string, SharedHome>} by name */
+  #shared = new Map();
+  channels = new Channels();
+  /** Whose task it is. @type {Realm | null} */
+  current = null;
+  #count = 0;
+
+  /**
+   * @param {import("./world.mjs").World} world
+   * @param {import("./climate.mjs").Climate} climate what goes wrong
+   * @param {(realm: Realm, report: any) => any} fate what happens next to a host that reports
+   */
+  constructor(world, climate, fate) {
+    this.world = world;
+    this.climate = climate;
+    this.fate = fate;
+    this.locks = new Locks();
+  }
+
+  /** Any script of the site speaks on one of its channels. */
+  babble(name) {
+    this.channels.broadcast(name, this.world.pick(RUBBISH));
+  }
+
+  /** How often a message arrives. */
+  times(data) {
+    return REPEATABLE.includes(data?.type) && this.climate.strikes("echo") ? 2 : 1;
+  }
+
+  /**
+   * A new page with the package of a version.
+   *
+   * @param {import("./visit.mjs").Version} version
+   */
+  open(version) {
+    const page = this.#realm(`page ${++this.#count}`, version);
+    const { world } = this;
+    page.document = /** @type {any} */ (
+      Object.assign(new Target(), { visibilityState: "visible", baseURI: this.address })
+    );
+    const globals = {
+      ...page.globals(),
+      Worker: this.#workers(page),
+      SharedWorker: this.climate.sharedWorkers ? this.#sharedWorkers(page) : undefined,
+    };
+    Object.assign(page.self, globals);
+    page.self.exports = version.page(globals);
+    world.note(page.name, "opens with", version.name);
+    return page;
+  }
+
+  /** Ends a realm, as if its process had died. */
+  kill(realm) {
+    if (!realm.alive) return;
+    this.world.note(realm.name, "ends");
+    realm.end();
+    this.realms.delete(realm);
+    for (const worker of realm.workers) this.kill(worker);
+    for (const home of this.#shared.values()) {
+      if (home.worker === realm) this.#shared.delete(home.key);
+      else if (home.owners.delete(realm)) this.#mayEnd(home);
+    }
+  }
+
+  /** The worker for the locks, and the rest of `navigator`. */
+  navigator(realm) {
+    const gpu = this.climate.hasGpu(realm) ? {} : undefined;
+    return { locks: lockManager(realm), storage: { persist: async () => true }, ...(gpu && { gpu }) };
+  }
+
+  fetch(realm, init) {
+    return new Promise((resolve) => {
+      this.world.send(realm.up, () => {
+        if (!realm.alive) return;
+        const next = this.fate(realm, JSON.parse(init.body));
+        realm.later(this.world.delay(), () => resolve({ json: async () => next }));
+      });
+    });
+  }
+
+  /** The Cache API of a realm. */
+  caches(realm) {
+    const answer = (value) =>
+      new Promise((resolve) => {
+        if (!this.climate.strikes("deafStore")) realm.later(this.world.delay(), () => resolve(value));
+      });
+    return { open: () => answer({ put: () => answer(undefined) }) };
+  }
+
+  #realm(name, version) {
+    const realm = new Realm(this, name, version);
+    this.realms.add(realm);
+    return realm;
+  }
+
+  /**
+   * Runs a worker's script once it has been loaded.
+   *
+   * @param {Realm} worker
+   * @param {() => void} failed
+   */
+  #load(worker, failed) {
+    const { world, climate } = this;
+    if (climate.strikes("lostScript")) return;
+    const fails = climate.strikes("failedScript");
+    const slow = climate.strikes("slowScript") ? world.random() * 30_000 : 0;
+    worker.later(world.delay() + slow, () => {
+      if (fails) {
+        failed();
+        return this.kill(worker);
+      }
+      const close = () => {
+        worker.closing = true;
+        world.after(world.random() * LAST_BREATH, () => this.kill(worker));
+      };
+      const globals = { ...worker.globals(), close, postMessage: worker.post };
+      worker.self.exports = worker.version.worker(globals);
+      worker.loaded = true;
+      for (const run of worker.early.splice(0)) worker.later(0, run);
+    });
+  }
+
+  /** Runs a task in a worker once its script has run. */
+  #soon(worker, run) {
+    worker.task(() => (worker.loaded ? run() : worker.early.push(run)));
+  }
+
+  #workers(page) {
+    const browser = this;
+    return class {
+      onerror = null;
+      onmessage = null;
+
+      constructor() {
+        const worker = browser.#realm(`worker ${++browser.#count} of ${page.name}`, page.version);
+        this.worker = worker;
+        page.workers.add(worker);
+        if (page.frozen) worker.freeze();
+        const [mine, its] = channelPair(page);
+        // The implicit ports of a worker are no objects that anybody could leave open.
+        its.move(worker);
+        page.ports.delete(mine);
+        worker.ports.delete(its);
+        this.port = mine;
+        worker.post = (message) => its.postMessage(message);
+        its.onmessage = ({ data, ports }) => {
+          for (const port of ports) port.move(worker);
+          const event = Object.assign(new Event("message"), { data, ports });
+          browser.#soon(worker, () => worker.self.dispatchEvent(event));
+        };
+        mine.onmessage = (event) => this.onmessage?.(event);
+        browser.#load(worker, () => page.later(browser.world.delay(), () => this.onerror?.(new Event("error"))));
+      }
+
+      postMessage(message, transferred) {
+        if (message.type === "lead") this.worker.leads = true;
+        this.port.postMessage(message, transferred);
+      }
+
+      terminate() {
+        const { worker } = this;
+        page.workers.delete(worker);
+        // One that spins has two seconds to come to itself.
+        browser.world.after(worker.spins ? 2000 : browser.world.random() * 20, () => browser.kill(worker));
+      }
+    };
+  }
+
+  #sharedWorkers(page) {
+    const browser = this;
+    return class {
+      onerror = null;
+
+      constructor(_script, { name }) {
+        const [mine, its] = channelPair(page);
+        this.port = mine;
+        browser.world.send(page.up, () => page.alive && browser.#connect(page, name, its, this));
+      }
+    };
+  }
+
+  #connect(page, name, port, handle) {
+    let home = this.#shared.get(name);
+    if (!home) {
+      const worker = this.#realm(`shared worker ${++this.#count}`, page.version);
+      worker.shared = true;
+      home = new SharedHome(name, worker, page);
+      this.#shared.set(name, home);
+      const { handles } = home;
+      this.#load(worker, () => {
+        for (const [page, handle] of handles)
+          page.later(this.world.delay(), () => handle.onerror?.(new Event("error")));
+      });
+    }
+    const { worker, owners, handles } = home;
+    owners.add(page);
+    if (!worker.loaded) handles.push([page, handle]);
+    port.move(worker);
+    this.#soon(worker, () => worker.self.dispatchEvent(Object.assign(new Event("connect"), { ports: [port] })));
+  }
+
+  #mayEnd(home) {
+    if (home.owners.size > 0) return;
+    const patience = this.world.chance(0.5) ? EXTENDED * this.world.random() : 0;
+    this.world.after(patience, () => home.owners.size === 0 && this.kill(home.worker));
+  }
+}
+
+class SharedHome {
+  /** @type {Set<Realm>} */
+  owners = new Set();
+  handles = [];
+
+  constructor(key, worker, creator) {
+    this.key = key;
+    this.worker = worker;
+    this.creator = creator;
+  }
+}

@@ -1,0 +1,136 @@
+// Faults that the simulation has to find: what each of them changes in the package.
+
+/** @type {Record<string, import("./bundle.mjs").Change>} */
+export const PLANTED = {
+  "a call that has ended is not forgotten": {
+    file: "session.js",
+    find: "if (LAST.includes(answer.type)) this.#forget(call);",
+    replace: "",
+  },
+  "a call that cannot be sent stays": {
+    file: "session.js",
+    find: "// It has what cannot be sent.\n      this.#forget(call);",
+    replace: "",
+  },
+  "calls are not asked again of the next host": {
+    file: "session.js",
+    find: "for (const call of this.#calls.keys()) this.#post(call, host);",
+    replace: "",
+  },
+  "an abort is ignored": {
+    file: "session.js",
+    find: 'signal?.addEventListener("abort", abort, { signal: over.signal });',
+    replace: "",
+  },
+  "open calls survive the engine": {
+    file: "session.js",
+    find: "this.#closed.abort(error);\n    this.#failAll(error);",
+    replace: "this.#closed.abort(error);",
+  },
+  "a token comes twice after a host was lost": {
+    file: "calls.js",
+    find: "choice.tokens.push(...tokens);",
+    replace: "if (choice.tokens.length < 3) choice.tokens.push(...tokens);",
+  },
+  "a stream begins anew after a host was lost": {
+    file: "calls.js",
+    find: "resume: this.#resume()",
+    replace: "resume: null",
+  },
+  "a chunk that nobody awaits is lost": {
+    file: "stream.js",
+    find: "return void this.#items.push(item)",
+    replace: "return void (this.#items.length < 20 && this.#items.push(item))",
+  },
+  "a reader gives no credit": {
+    file: "calls.js",
+    find: 'this.#session.notify(this, { type: "credit", chunks: this.#taken });',
+    replace: "",
+  },
+  "a lock that is free goes unnoticed": {
+    file: "connection.js",
+    find: 'if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});',
+    replace: "",
+  },
+  "a port stays open": { file: "greeting.js", find: "port.close();", replace: "" },
+  "a heartbeat never ends": {
+    file: "heartbeat.js",
+    find: "whenAborted(life.signal, () => clearInterval(timer));",
+    replace: "",
+  },
+  "silence goes unnoticed": { file: "heartbeat.js", find: "silent += 1;\n      stuck += 1;", replace: "" },
+  "a host that is stuck counts as alive": {
+    file: "heartbeat.js",
+    find: 'if (type !== "alive") stuck = 0;',
+    replace: "stuck = 0;",
+  },
+  "a greeting is awaited for ever": {
+    file: "greeting.js",
+    find: "if (waits === LOADING || !loading()) life.abort(new Silence());",
+    replace: "",
+  },
+  "a store that hangs keeps the page waiting": {
+    file: "index.js",
+    find: "await Promise.race([Promise.all(notes), new Promise((resolve) => setTimeout(resolve, NOTING))]);",
+    replace: "await Promise.all(notes);",
+  },
+  "a page waits for its lock for ever": {
+    file: "connection.js",
+    find: "if (tab) await within(hold(tab, signal), life);",
+    replace: "if (tab) await hold(tab, signal);",
+  },
+  "a page falls over rubbish": { file: "leader.js", find: "data?.type !==", replace: "data.type !==" },
+  "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "" },
+  "a page does not ask for the leader's": {
+    file: "leader.js",
+    find: "answered = askWhenShown(port, () => lobby.postMessage(ask), life);",
+    replace: "",
+  },
+  "a candidate that resigns keeps its lock": {
+    file: "candidate.js",
+    find: 'this.#candidacy?.abort(new Departure("the leader has left"));',
+    replace: "",
+  },
+  "a leader that is robbed goes on": {
+    file: "candidate.js",
+    find: "if (signal.aborted) return;\n    candidacy.abort();",
+    replace: "if (signal.aborted) return;",
+  },
+  "a candidate that has resigned takes the lead": {
+    file: "candidate.js",
+    find: "if (!lock || former?.signal.aborted) return;",
+    replace: "if (!lock) return;",
+  },
+  "a leader is never replaced": {
+    file: "leader.js",
+    find: "if (life.signal.reason instanceof Silence && visible()) this.#candidate.seize();",
+    replace: "",
+  },
+  "nobody asks a new leader": { file: "leader.js", find: "if (waiting) join();\n          else if", replace: "if" },
+  "a lobby stays open": { file: "leader.js", find: "lobby.close();\n      waiting?.close();", replace: "" },
+  "a worker outlives its engine": {
+    file: "private.js",
+    find: "whenAborted(life.signal, () => worker.terminate());",
+    replace: "",
+  },
+  "a page that is left keeps its host": {
+    file: "page.js",
+    find: 'globalThis.addEventListener("pagehide", left, { signal });',
+    replace: "",
+  },
+  "a page listens for ever": {
+    file: "page.js",
+    find: 'globalThis.document?.addEventListener("visibilitychange", () => then(visible()), { signal });',
+    replace: 'globalThis.document?.addEventListener("visibilitychange", () => then(visible()));',
+  },
+  "a worker does not say that it failed": {
+    file: "worker.js",
+    find: "for (const port of ports) notify(port, error);",
+    replace: "",
+  },
+  "a worker keeps ports that never spoke": {
+    file: "worker.js",
+    find: 'notify(port, crashed("the page was silent"));\n    line.close();',
+    replace: "",
+  },
+};

@@ -1,0 +1,159 @@
+// MessagePorts and BroadcastChannels of the simulated browser.
+import { Target } from "./events.mjs";
+import { Line } from "./world.mjs";
+
+/** @typedef {import("./realm.mjs").Realm} Realm */
+
+/** One end of a pair, in a realm that it may be sent on to. */
+export class Port extends Target {
+  /** @type {Port} */
+  peer;
+  closed = false;
+  /** What was sent last, for reports. */
+  last = "";
+  #line = new Line();
+  #early = [];
+  #started = false;
+  #listener = null;
+
+  /** @param {Realm} realm */
+  constructor(realm) {
+    super();
+    this.realm = realm;
+    realm.ports.add(this);
+  }
+
+  postMessage(message, transferred = []) {
+    const data = structuredClone(message);
+    if (this.closed) return;
+    this.last = `(last sent: ${JSON.stringify(data).slice(0, 80)})`;
+    const event = Object.assign(new Event("message"), { data, ports: transferred });
+    for (const port of transferred) port.realm.ports.delete(port);
+    for (let times = this.realm.browser.times(data); times > 0; times--) {
+      this.realm.world.send(this.#line, () => this.peer.#arrive(event));
+    }
+  }
+
+  set onmessage(listener) {
+    this.#listener = listener;
+    this.#started ||= listener !== null;
+    if (this.#started) for (const event of this.#early.splice(0)) this.realm.later(0, () => this.#dispatch(event));
+  }
+
+  close() {
+    this.closed = true;
+    this.realm.ports.delete(this);
+  }
+
+  /** @param {Realm} realm that has it from now on */
+  move(realm) {
+    this.realm.ports.delete(this);
+    this.realm = realm;
+    realm.ports.add(this);
+  }
+
+  #arrive(event) {
+    if (this.closed) return;
+    if (this.#started) this.realm.task(() => this.#dispatch(event));
+    else this.#early.push(event);
+  }
+
+  #dispatch(event) {
+    if (this.closed) return;
+    this.#listener?.(event);
+    this.dispatchEvent(event);
+  }
+}
+
+/** @param {Realm} realm */
+export function channelPair(realm) {
+  const [a, b] = [new Port(realm), new Port(realm)];
+  a.peer = b;
+  b.peer = a;
+  return [a, b];
+}
+
+/** A BroadcastChannel. */
+export class Channel extends Target {
+  /** @type {((event: any) => void) | null} */
+  onmessage = null;
+  closed = false;
+  #line = new Line();
+
+  /**
+   * @param {Realm} realm
+   * @param {string} name
+   */
+  constructor(realm, name) {
+    super();
+    this.realm = realm;
+    this.name = name;
+    realm.channels.add(this);
+    const { world, browser } = realm;
+    world.send(realm.up, () => {
+      if (this.closed) return;
+      browser.channels.add(this);
+      if (browser.climate.strikes("rubbish")) browser.babble(name);
+    });
+  }
+
+  postMessage(message) {
+    const data = structuredClone(message);
+    const { world, browser } = this.realm;
+    for (let times = browser.times(data); times > 0; times--) {
+      world.send(this.realm.up, () => browser.channels.broadcast(this.name, data, this));
+    }
+  }
+
+  close() {
+    this.closed = true;
+    this.realm.channels.delete(this);
+    this.realm.browser.channels.delete(this);
+  }
+
+  receive(data) {
+    this.realm.world.send(this.#line, () => {
+      if (this.closed) return;
+      this.realm.task(() => this.#dispatch(Object.assign(new Event("message"), { data })));
+    });
+  }
+
+  #dispatch(event) {
+    if (this.closed) return;
+    this.onmessage?.(event);
+    this.dispatchEvent(event);
+  }
+}
+
+/** The channels of a site, by name. */
+export class Channels {
+  /** @type {Map<string, Set<Channel>>} */
+  #open = new Map();
+
+  get names() {
+    return [...this.#open.keys()];
+  }
+
+  /** @param {Channel} channel */
+  add(channel) {
+    const { name } = channel;
+    if (!this.#open.has(name)) this.#open.set(name, new Set());
+    this.#open.get(name)?.add(channel);
+  }
+
+  /** @param {Channel} channel */
+  delete(channel) {
+    const others = this.#open.get(channel.name);
+    others?.delete(channel);
+    if (others?.size === 0) this.#open.delete(channel.name);
+  }
+
+  /** How many channels have a name. */
+  count(name) {
+    return this.#open.get(name)?.size ?? 0;
+  }
+
+  broadcast(name, data, from = null) {
+    for (const channel of this.#open.get(name) ?? []) if (channel !== from) channel.receive(data);
+  }
+}

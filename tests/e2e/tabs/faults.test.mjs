@@ -1,0 +1,179 @@
+// A hundred runs, half of them on each rung, in which tabs come, ask, change their mind and go, and hosts die, in an
+// order that a seed draws: every call ends, with the whole answer or the error that it must have, and nothing is left.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { goldens } from "../package.mjs";
+import { SHARING, open, text, until } from "./tabs.mjs";
+import { randomFrom } from "./site/random.mjs";
+
+const SEED = Number(process.env.TABLOOM_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const RUNS = 50;
+const MOST_TABS = 3;
+/** A call that sees three hosts die may fail for it. */
+const MOST_DEATHS = 2;
+/** Short enough for many runs, long enough to be interrupted. */
+const REQUESTS = goldens.slice(0, 3).map(({ messages }) => ({ messages, temperature: 0, max_tokens: 24 }));
+
+let session;
+let expected;
+
+before(async () => {
+  session = await open();
+  const visitor = await session.visitor();
+  expected = (await visitor.alone(REQUESTS)).map(text);
+  await visitor.close();
+});
+
+after(() => session?.close());
+
+for (const rung of SHARING) {
+  test(`${rung}: ${RUNS} runs (seed ${SEED})`, async () => {
+    const visitor = await session.visitor();
+    const witness = await visitor.tab();
+    for (let run = 0; run < RUNS; run++) {
+      const trail = [];
+      try {
+        await new Run(SEED + run, rung, visitor, witness, trail).all();
+      } catch (error) {
+        const again = `TABLOOM_SEED=${SEED + run} cargo xtask test --file tests/e2e/tabs/faults.test.mjs`;
+        throw new Error(`run ${run}: ${trail.join(", ")}\nThe same again: ${again}`, { cause: error });
+      }
+    }
+    await visitor.close();
+  });
+}
+
+class Run {
+  /** @type {{tab: any, calls: any[], frozen: boolean}[]} */
+  #tabs = [];
+  #deaths = 0;
+  #names = 0;
+  /** What pages threw and nobody caught. */
+  #errors = [];
+
+  constructor(seed, rung, visitor, witness, trail) {
+    this.random = randomFrom(seed);
+    this.rung = rung;
+    this.visitor = visitor;
+    this.witness = witness;
+    this.trail = trail;
+  }
+
+  #below(count) {
+    return Math.floor(this.random() * count);
+  }
+
+  #pick(list) {
+    return list[this.#below(list.length)];
+  }
+
+  async all() {
+    await this.#open();
+    await this.#ask(this.#tabs[0]);
+    for (let steps = 2 + this.#below(5); steps > 0; steps--) await this.#step();
+    for (const place of this.#tabs) await this.#end(place);
+    for (const { tab } of this.#tabs) await tab.close();
+    await until("all locks to be free", async () => {
+      const names = await this.witness.run("locks", async () => {
+        const { held, pending } = await navigator.locks.query();
+        return [...held, ...pending].map(({ name }) => name);
+      });
+      // A SharedWorker may outlive its last tab for a while, with a lock for its name.
+      const left = names.filter((name) => name.startsWith("tabloom") && !name.endsWith(" left"));
+      return left.every((name) => this.rung === "shared" && name.startsWith("tabloom host")) && left.length < 2;
+    });
+    assert.deepEqual(this.#errors, []);
+  }
+
+  async #step() {
+    const place = this.#pick(this.#tabs);
+    const actions = {
+      open: () => this.#tabs.length < MOST_TABS && this.#open(),
+      ask: () => this.#ask(place),
+      "ask again": () => this.#ask(place),
+      abort: () => this.#abort(place),
+      hide: () => place.tab.show("hidden"),
+      show: () => place.tab.show("visible"),
+      close: () => this.#tabs.length > 1 && this.#leave(place, () => place.tab.close()),
+      reload: () => this.#reload(place),
+      "close the engine": () => this.#reopen(place),
+      kill: () => this.#kill(place),
+      trap: () => this.#kill(place, "trap"),
+      freeze: () => this.#freeze(place),
+    };
+    const name = this.#pick(Object.keys(actions));
+    this.trail.push(`${place.tab.name} ${name}`);
+    await actions[name]();
+  }
+
+  async #open() {
+    const tab = await this.visitor.tab();
+    // Playwright reports those of workers, too.
+    tab.page.on("pageerror", (error) => /unreachable/.test(error.message) || this.#errors.push(`${error}`));
+    await tab.load({ host: this.rung });
+    this.#tabs.push({ tab, calls: [], frozen: false });
+  }
+
+  async #ask({ tab, calls }) {
+    const which = this.#below(REQUESTS.length);
+    const name = `call ${++this.#names}`;
+    await tab.run(
+      name,
+      ([name, params]) => {
+        globalThis.controllers ??= {};
+        const { signal } = (controllers[name] = new AbortController());
+        begin(name, params, { signal });
+      },
+      [name, REQUESTS[which]],
+    );
+    calls.push({ name, answer: expected[which], excuse: null });
+  }
+
+  async #abort({ tab, calls }) {
+    const call = this.#pick(calls);
+    if (!call) return;
+    await tab.run("abort", (name) => controllers[name].abort(), call.name);
+    call.excuse ??= "AbortError";
+  }
+
+  async #leave(place, leave) {
+    // Nobody waits any more for what it asked.
+    this.#tabs = this.#tabs.filter((other) => other !== place);
+    await leave();
+  }
+
+  async #reload(place) {
+    place.calls = [];
+    await place.tab.reload();
+    await place.tab.load({ host: this.rung });
+  }
+
+  async #reopen(place) {
+    await place.tab.run("close", () => engine.close());
+    for (const call of place.calls) call.excuse ??= "closed";
+    await this.#end(place);
+    await place.tab.load({ host: this.rung });
+  }
+
+  async #kill({ tab }, command = "close") {
+    if (this.#deaths === MOST_DEATHS) return;
+    this.#deaths += 1;
+    await tab.command(command);
+  }
+
+  async #freeze({ tab }) {
+    await tab.freeze();
+    const other = this.#tabs.find((place) => place.tab !== tab);
+    if (other) await this.#ask(other);
+    await tab.thaw();
+  }
+
+  /** Waits for the calls of a tab. */
+  async #end({ tab, calls }) {
+    for (const { name, answer, excuse } of calls.splice(0)) {
+      const { error } = await tab.stream(name);
+      if (!error) assert.equal(text(await tab.answer(name)), answer);
+      else assert.ok(excuse && [error.name, error.code].includes(excuse), `${name} of ${tab.name}: ${error.message}`);
+    }
+  }
+}

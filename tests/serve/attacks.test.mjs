@@ -1,0 +1,130 @@
+// Who means harm gets an error, and takes from nobody else.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { request } from "node:http";
+import { connect } from "node:net";
+import { after, before, test } from "node:test";
+import { start } from "./server.mjs";
+
+const MIB = 1 << 20;
+
+let server;
+
+before(async () => {
+  server = await start();
+});
+
+after(() => server?.stop());
+
+/** Status and body of a request on a connection of its own, with headers that `fetch` would not send. */
+async function raw(path, headers, url = server.url) {
+  const [response] = await once(request(`${url}${path}`, { headers, agent: false }).end(), "response");
+  let body = "";
+  for await (const chunk of response.setEncoding("utf8")) body += chunk;
+  return { status: response.statusCode, body };
+}
+
+/** All that comes back for these bytes. */
+async function exchange(bytes) {
+  const { hostname, port } = new URL(server.url);
+  const socket = connect(Number(port), hostname);
+  socket.write(bytes);
+  let answer = "";
+  for await (const chunk of socket.setEncoding("latin1")) answer += chunk;
+  return answer;
+}
+
+function post(path, body) {
+  return fetch(server.url + path, { method: "POST", headers: { "content-type": "application/json" }, body });
+}
+
+/** A request with token ids in its field `name`, of this many bytes. */
+const tokens = (name, bytes) => `{"${name}":[0${",0".repeat(bytes / 2)}]}`;
+
+/** Most bytes of memory that the server has had. */
+async function peak() {
+  const status = await readFile(`/proc/${server.pid}/status`, "utf8");
+  return Number(/VmHWM:\s+(\d+) kB/.exec(status)[1]) * 1024;
+}
+
+async function answersOthers() {
+  assert.equal((await fetch(`${server.url}/health`)).status, 200);
+  const body = JSON.stringify({ messages: [{ role: "user", content: "Hi!" }], max_tokens: 2 });
+  assert.equal((await post("/v1/chat/completions", body)).status, 200);
+}
+
+test("pages whose domain resolves to this machine are not let in", async () => {
+  const { port } = new URL(server.url);
+  for (const host of ["evil.example", `evil.example:${port}`, "localhost.evil.example", "127.0.0.1@evil.example"]) {
+    const { status, body } = await raw("/v1/models", { host });
+    assert.equal(status, 403, host);
+    assert.equal(JSON.parse(body).error.code, "forbidden_host");
+  }
+  for (const host of ["localhost", `LOCALHOST:${port}`, `127.0.0.1:${port}`, "127.1.2.3", `[::1]:${port}`]) {
+    assert.equal((await raw("/v1/models", { host })).status, 200, host);
+  }
+  const close = "Connection: close\r\n\r\n";
+  for (const head of ["GET http://evil.example/health HTTP/1.1\r\nHost: localhost", "GET /health HTTP/1.1\r\nHost:"]) {
+    assert.match(await exchange(`${head}\r\n${close}`), /^HTTP\/1.1 403 /, head);
+  }
+  const named = await start("--allow-host", "chat.example");
+  try {
+    assert.equal((await raw("/health", { host: "chat.example:8000" }, named.url)).status, 200);
+    assert.equal((await raw("/health", { host: "evil.example" }, named.url)).status, 403);
+  } finally {
+    await named.stop();
+  }
+});
+
+test("a malformed chunk is the client's fault", async () => {
+  const head = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+  const answer = await exchange(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n`);
+  assert.match(answer, /^HTTP\/1.1 400 .*"code":"invalid_request"/s);
+  await answersOthers();
+});
+
+test("the largest lists of tokens take little memory, and nobody's turn", async () => {
+  await answersOthers();
+  const before = await peak();
+  const body = tokens("tokens", 63 * MIB);
+  const large = Array.from({ length: 4 }, () => post("/detokenize", body).then(({ status }) => status));
+  await answersOthers();
+  assert.deepEqual(await Promise.all(large), [413, 413, 413, 413]);
+  assert.ok((await peak()) - before < 64 * MIB, `${before} bytes became ${await peak()}`);
+});
+
+test("two hundred large bodies at once get an answer each, in little memory", async () => {
+  const before = await peak();
+  const body = tokens("input", 1.9 * MIB);
+  const asked = async () => {
+    const response = await post("/v1/embeddings", body);
+    await response.arrayBuffer();
+    return response.status;
+  };
+  const large = Array.from({ length: 200 }, asked);
+  await answersOthers();
+  const statuses = new Set(await Promise.all(large));
+  await answersOthers();
+  assert.ok(statuses.has(400), "too long for the context");
+  assert.deepEqual(
+    [...statuses].filter((status) => ![400, 429].includes(status)),
+    [],
+  );
+  assert.ok((await peak()) - before < 600 * MIB, `${before} bytes became ${await peak()}`);
+});
+
+test("two thousand connections that never come to the point are closed", async () => {
+  const { hostname, port } = new URL(server.url);
+  const slow = Array.from({ length: 2000 }, () => {
+    const socket = connect(Number(port), hostname);
+    // Refused, or reset.
+    socket.on("error", () => {});
+    socket.write("POST /tokenize HTTP/1.1\r\nHost: local");
+    return socket;
+  });
+  await Promise.any(slow.map((socket) => once(socket, "close")));
+  assert.equal((await raw("/health", { host: "localhost" })).status, 200);
+  for (const socket of slow) socket.destroy();
+  await answersOthers();
+});
