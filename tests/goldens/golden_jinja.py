@@ -383,7 +383,6 @@ dict.items() | list | tojson
 range(2) | tojson
 list[1:] | tojson
 dict.keys() | tojson
-{1: none, true: 2} | tojson
 '\\u2028\\x7f' | tojson
 '\\x7fé' | tojson(ensure_ascii=true)
 '😀' | tojson(ensure_ascii=true)

@@ -2,7 +2,7 @@
 // another when nobody uses it.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { FRANCE, open, SHARING, STORY, text } from "./tabs.mjs";
+import { ENDLESS, FRANCE, open, SHARING, STORY, text } from "./tabs.mjs";
 
 /** Addresses of the same weights, which make them so many models. */
 const MODELS = ["a", "b", "c", "d"].map((name) => `models/${name}/`);
@@ -72,13 +72,21 @@ for (const rung of SHARING) {
         [a, b],
       );
 
-      await Promise.all([tabs[0].begin("story", STORY.params), tabs[1].begin("story", STORY.params)]);
-      await Promise.all([tabs[0].pieces("story", 4), tabs[1].pieces("story", 4)]);
+      const ask = (params) => {
+        globalThis.endless = new AbortController();
+        return begin("endless", params, endless);
+      };
+      for (const tab of [tabs[0], tabs[1]]) assert.equal(await tab.run("a question", ask, ENDLESS), null);
       assert.deepEqual(
         (await listed(tabs[0])).map(({ requests }) => requests),
         [1, 1],
       );
-      for (const tab of [tabs[0], tabs[1]]) assert.equal(text(await tab.answer("story")), STORY.answer);
+      const stories = await Promise.all([tabs[0], tabs[1]].map((tab) => tab.ask(STORY.params)));
+      assert.deepEqual(stories.map(text), [STORY.answer, STORY.answer]);
+      for (const tab of [tabs[0], tabs[1]]) {
+        await tab.run("cancel", () => endless.abort());
+        await tab.idle();
+      }
     });
 
     test("a model in use is not given up", async () => {
