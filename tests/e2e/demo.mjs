@@ -10,7 +10,7 @@ export const SEND = "#conversation .round[part~=send]";
 export const STOP = "#conversation .round[part~=stop]";
 export const PROBLEM = "#conversation [role=alert]";
 export const MESSAGES = "#conversation article";
-const ANSWER = "#conversation .assistant .text";
+export const ANSWER = "#conversation .assistant .text";
 
 /** Runs in the page before its own scripts: notes every text that the page shows. */
 function watch() {

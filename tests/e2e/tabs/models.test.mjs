@@ -73,8 +73,8 @@ for (const rung of SHARING) {
       );
 
       const ask = (params) => {
-        globalThis.endless = new AbortController();
-        return begin("endless", params, endless);
+        globalThis.controller = new AbortController();
+        return begin("endless", params, controller);
       };
       for (const tab of [tabs[0], tabs[1]]) assert.equal(await tab.run("a question", ask, ENDLESS), null);
       assert.deepEqual(
@@ -84,7 +84,7 @@ for (const rung of SHARING) {
       const stories = await Promise.all([tabs[0], tabs[1]].map((tab) => tab.ask(STORY.params)));
       assert.deepEqual(stories.map(text), [STORY.answer, STORY.answer]);
       for (const tab of [tabs[0], tabs[1]]) {
-        await tab.run("cancel", () => endless.abort());
+        await tab.run("cancel", () => controller.abort());
         await tab.idle();
       }
     });
