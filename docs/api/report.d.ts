@@ -1065,6 +1065,7 @@ export interface StructuredOutputs {
   choice?: string[];
   grammar?: string;
   json_object?: boolean;
+  disable_any_whitespace?: boolean;
 }
 
 // types/store.d.ts

@@ -1,7 +1,7 @@
 //! The constraint on an answer.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{Result, check};
 
@@ -22,6 +22,19 @@ pub enum Form {
 }
 
 impl Form {
+    /// JSON without a blank between its tokens; other forms stay as they are.
+    pub fn without_blanks(self) -> Form {
+        let mut schema = match self {
+            Form::JsonObject => json!({ "type": "object" }),
+            Form::JsonSchema(Value::Object(schema)) => Value::Object(schema),
+            Form::JsonSchema(_) => json!({}),
+            other => return other,
+        };
+        // The compiler's own keyword.
+        schema["x-guidance"] = json!({ "whitespace_flexible": false });
+        Form::JsonSchema(schema)
+    }
+
     /// Quick checks that need no vocabulary.
     ///
     /// # Errors

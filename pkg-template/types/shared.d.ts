@@ -86,4 +86,6 @@ export interface StructuredOutputs {
   grammar?: string;
   /** Any JSON object. */
   json_object?: boolean;
+  /** No blank between the tokens of JSON, where one is allowed otherwise; beside `json` and `json_object`. */
+  disable_any_whitespace?: boolean;
 }

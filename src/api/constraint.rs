@@ -45,6 +45,8 @@ pub struct StructuredOutputs {
     pub grammar: Option<String>,
     /// Any JSON object.
     pub json_object: Option<bool>,
+    /// No blank between the tokens of JSON, where one is allowed otherwise; for `json` and `json_object`.
+    pub disable_any_whitespace: Option<bool>,
 }
 
 /// The constraint on an answer, and the parameter that set it.
@@ -103,7 +105,7 @@ impl Spec {
     }
 
     fn of_outputs(outputs: StructuredOutputs) -> Result<Spec> {
-        let StructuredOutputs { json, regex, choice, grammar, json_object } = outputs;
+        let StructuredOutputs { json, regex, choice, grammar, json_object, .. } = outputs;
         let forms = [
             json.map(|schema| (Form::JsonSchema(schema), "structured_outputs.json")),
             regex.map(|regex| (Form::Regex(regex), "structured_outputs.regex")),
@@ -114,7 +116,11 @@ impl Spec {
         ];
         let mut forms: Vec<_> = forms.into_iter().flatten().collect();
         match (forms.pop(), forms.len()) {
-            (Some((form, param)), 0) => Ok(Spec { form, otherwise: None, param: param.into() }),
+            (Some((form, param)), 0) => {
+                let compact = outputs.disable_any_whitespace == Some(true);
+                let form = if compact { form.without_blanks() } else { form };
+                Ok(Spec { form, otherwise: None, param: param.into() })
+            }
             (last, others) => Err(Error::InvalidRequest {
                 param: "structured_outputs".into(),
                 message: format!(
@@ -161,6 +167,11 @@ mod tests {
                 r#"{"structured_outputs":{"json":{"type":"integer"}}}"#,
                 Form::JsonSchema(schema),
                 "structured_outputs.json",
+            ),
+            (
+                r#"{"structured_outputs":{"json_object":true,"disable_any_whitespace":true}}"#,
+                Form::JsonObject.without_blanks(),
+                "structured_outputs.json_object",
             ),
             (
                 r#"{"structured_outputs":{"regex":"a+"},"response_format":{"type":"text"}}"#,

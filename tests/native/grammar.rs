@@ -179,6 +179,30 @@ fn answers_match_their_regular_expression() {
 }
 
 #[test]
+fn json_has_at_most_one_blank_between_its_tokens() {
+    let mut random = random();
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"type": "integer"}}, "b": {"type": "boolean"}},
+        "required": ["a", "b"],
+        "additionalProperties": false,
+    });
+    let object = r#"\{_"a"_:_\[(_-?[0-9]+(_,_-?[0-9]+)*)?_\]_,_"b"_:_(true|false)_\}"#;
+    for model in Model::all() {
+        for (form, blank) in [
+            (Form::JsonSchema(schema.clone()), " ?"),
+            (Form::JsonSchema(schema.clone()).without_blanks(), ""),
+        ] {
+            let judge = Regex::new(&format!("^{}$", object.replace('_', blank))).unwrap();
+            for _ in 0..20 {
+                let text = model.walk(&form, &mut random);
+                assert!(judge.is_match(&text), "{}: {text:?}", model.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn every_choice_is_reached_and_nothing_else() {
     let mut random = random();
     let choices =
