@@ -1,0 +1,42 @@
+// The class `LanguageModel`, before anything else of the Prompt API is loaded.
+
+/** @import { Engine } from "../index.js" */
+/** @import { LanguageModel } from "../types.js" */
+
+/**
+ * The model behind a `LanguageModel`.
+ *
+ * @typedef {object} Model
+ * @property {(progress: (loaded: number) => void, signal?: AbortSignal) => Promise<Engine>} load told how much is
+ *   loaded, from 0 to 1
+ * @property {() => Promise<import("../types.js").LanguageModelAvailability>} availability
+ */
+
+/**
+ * @param {Model} model
+ * @returns {LanguageModel}
+ */
+export function interfaceOf(model) {
+  const api = () => import("./language-model.js");
+  class LanguageModel extends EventTarget {
+    constructor() {
+      super();
+      throw new TypeError("Illegal constructor");
+    }
+
+    /** @param {unknown} [options] */
+    static async create(options) {
+      return (await api()).create(LanguageModel, model, options);
+    }
+
+    /** @param {unknown} [options] */
+    static async availability(options) {
+      return (await api()).availability(model, options);
+    }
+
+    get [Symbol.toStringTag]() {
+      return "LanguageModel";
+    }
+  }
+  return /** @type {any} */ (LanguageModel);
+}
