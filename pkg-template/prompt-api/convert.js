@@ -190,7 +190,7 @@ function oneOf(given, words, what) {
 }
 
 /** @param {unknown} value */
-export function isObject(value) {
+function isObject(value) {
   return typeof value === "function" || (typeof value === "object" && value !== null);
 }
 

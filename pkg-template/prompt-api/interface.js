@@ -1,16 +1,7 @@
 // The class `LanguageModel`, before anything else of the Prompt API is loaded.
 
-/** @import { Engine } from "../index.js" */
 /** @import { LanguageModel } from "../types.js" */
-
-/**
- * The model behind a `LanguageModel`.
- *
- * @typedef {object} Model
- * @property {(progress: (loaded: number) => void, signal?: AbortSignal) => Promise<Engine>} load told how much is
- *   loaded, from 0 to 1
- * @property {() => Promise<import("../types.js").LanguageModelAvailability>} availability
- */
+/** @import { Model } from "./language-model.js" */
 
 /**
  * @param {Model} model

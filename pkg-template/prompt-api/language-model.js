@@ -8,7 +8,15 @@ import { expectKinds, setupOf } from "./options.js";
 import { LanguageModelSession } from "./session.js";
 
 /** @import { Engine } from "../index.js" */
-/** @import { Model } from "./interface.js" */
+/** @import { LanguageModelAvailability } from "../types.js" */
+
+/**
+ * The model behind a `LanguageModel`. `load` tells how much is loaded, from 0 to 1.
+ *
+ * @typedef {object} Model
+ * @property {(progress: (loaded: number) => void, signal?: AbortSignal) => Promise<Engine>} load
+ * @property {() => Promise<LanguageModelAvailability>} availability
+ */
 
 /**
  * Begins a session, an instance of `LanguageModel`.

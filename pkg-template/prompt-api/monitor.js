@@ -7,7 +7,7 @@ const STEP = 2 ** -16;
 let making = false;
 
 /** What a page's `monitor` gets: fires `downloadprogress`. */
-export class CreateMonitor extends EventTarget {
+class CreateMonitor extends EventTarget {
   #handlers = new EventHandlers(this);
 
   /** Not for pages. */

@@ -316,7 +316,7 @@ export class LanguageModelSession extends EventTarget {
     // What the system says is not forgotten; it can only come first.
     const system = turn.filter(({ role }) => role === "system");
     initial.push(...system);
-    turns.push(turn.slice(system.length));
+    if (turn.length > system.length) turns.push(turn.slice(system.length));
     this.#memory.usage = usage;
   }
 
