@@ -27,6 +27,7 @@ import { Models } from "./models/kept.js";
 import { identify } from "./models/source.js";
 import { persist } from "./models/store.js";
 import { noteUse } from "./models/use.js";
+import { interfaceOf } from "./prompt-api/interface.js";
 
 export { TabloomError };
 export * from "./types.js";
@@ -46,6 +47,8 @@ export class Engine {
 
   #session;
   #budget;
+  /** @type {LanguageModel | undefined} */
+  #languageModel;
 
   /**
    * Whether the page of this tab died while it loaded a model, mostly for want of memory, and began anew. It is
@@ -264,8 +267,8 @@ export class Engine {
   }
 
   /**
-   * The engine in the shape of the Prompt API's `LanguageModel`: sessions that remember what was said. Its
-   * errors are `DOMException`s with the names of that API.
+   * The engine in the shape of the Prompt API's `LanguageModel`, always the same class: sessions that remember
+   * what was said. Its errors are `DOMException`s with the names of that API.
    *
    * @example
    * const session = await engine.languageModel().create();
@@ -274,11 +277,10 @@ export class Engine {
    * @returns {LanguageModel}
    */
   languageModel() {
-    const api = () => import("./prompt-api/language-model.js");
-    return {
-      create: async (options) => (await api()).create(this, options),
-      availability: async (options) => (await api()).availability(this, options),
-    };
+    return (this.#languageModel ??= interfaceOf({
+      load: async () => this,
+      availability: async () => (this.info.device === "none" ? "unavailable" : "available"),
+    }));
   }
 
   /**

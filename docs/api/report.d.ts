@@ -557,6 +557,52 @@ export declare class Models {
     deletePrefixes(): Promise<void>;
 }
 
+// prompt-api.d.ts
+export { LanguageModelToolCall, LanguageModelToolError, LanguageModelToolSuccess, } from "./prompt-api/tool-messages.js";
+import type { LanguageModel, LanguageModelLoadOptions, ModelSource } from "./types.js";
+export declare function languageModel(source: ModelSource, { preferBrowser, ...options }?: LanguageModelLoadOptions): LanguageModel;
+
+// prompt-api/tool-messages.d.ts
+export declare class LanguageModelToolCall {
+    callId: string;
+    name: string;
+    arguments: object;
+    constructor({ callId, name, arguments: given }: {
+        callId: string;
+        name: string;
+        arguments?: object;
+    });
+    get [Symbol.toStringTag](): string;
+}
+export declare class LanguageModelToolSuccess {
+    callId: string;
+    name: string;
+    result: readonly {
+        type: "text" | "object";
+        value: unknown;
+    }[];
+    constructor({ callId, name, result }: {
+        callId: string;
+        name: string;
+        result: Iterable<{
+            type: "text" | "object";
+            value: unknown;
+        }>;
+    });
+    get [Symbol.toStringTag](): string;
+}
+export declare class LanguageModelToolError {
+    callId: string;
+    name: string;
+    errorMessage: string;
+    constructor({ callId, name, errorMessage }: {
+        callId: string;
+        name: string;
+        errorMessage: string;
+    });
+    get [Symbol.toStringTag](): string;
+}
+
 // types.d.ts
 export * from "./types/chat.js";
 export * from "./types/completions.js";
@@ -930,59 +976,107 @@ export interface ProbedModel {
 }
 
 // types/prompt-api.d.ts
+import type { LoadOptions } from "./load.js";
+export type LanguageModelAvailability = "unavailable" | "downloadable" | "downloading" | "available";
 export interface LanguageModel {
-  create(options?: LanguageModelCreateOptions): Promise<LanguageModelSession>;
-  availability(options?: LanguageModelCoreOptions): Promise<"available" | "unavailable">;
+  readonly prototype: LanguageModelSession;
+  [Symbol.hasInstance](value: unknown): value is LanguageModelSession<any>;
+  create<Answer extends string | LanguageModelContent[] = string>(
+    options?: LanguageModelCreateOptions,
+  ): Promise<LanguageModelSession<Answer>>;
+  availability(options?: LanguageModelCoreOptions): Promise<LanguageModelAvailability>;
 }
-export type LanguageModelSamplingMode = "most-predictable" | "predictable" | "balanced" | "creative" | "most-creative";
+export interface LanguageModelLoadOptions extends Omit<LoadOptions, "onProgress" | "signal" | "fallback"> {
+  preferBrowser?: boolean;
+}
+export type LanguageModelSamplingMode =
+  | "most-predictable"
+  | "predictable"
+  | "slightly-predictable"
+  | "balanced"
+  | "slightly-creative"
+  | "creative"
+  | "most-creative";
+export interface LanguageModelThinking {
+  effort?: "none" | "minimal" | "low" | "medium" | "high";
+  includeThoughts?: boolean;
+}
+export interface LanguageModelTool {
+  name: string;
+  description: string;
+  inputSchema: object;
+  execute?: (args: any) => unknown;
+}
 export interface LanguageModelCoreOptions {
   samplingMode?: LanguageModelSamplingMode;
   temperature?: number;
   topK?: number;
-  expectedInputs?: LanguageModelExpected[];
-  expectedOutputs?: LanguageModelExpected[];
-  tools?: never[];
+  expectedInputs?: Iterable<LanguageModelExpected>;
+  expectedOutputs?: Iterable<LanguageModelExpected>;
+  tools?: Iterable<LanguageModelTool>;
+  thinking?: LanguageModelThinking;
 }
 export interface LanguageModelCreateOptions extends LanguageModelCoreOptions {
   signal?: AbortSignal;
-  monitor?: (monitor: EventTarget) => void;
-  initialPrompts?: LanguageModelMessage[];
+  monitor?: (monitor: LanguageModelMonitor) => unknown;
+  initialPrompts?: Iterable<LanguageModelMessage>;
+}
+export interface LanguageModelMonitor extends EventTarget {
+  ondownloadprogress: ((event: ProgressEvent) => unknown) | null;
+  addEventListener(
+    type: "downloadprogress",
+    listener: (event: ProgressEvent) => unknown,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  addEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
 }
 export interface LanguageModelExpected {
   type: "text" | "image" | "audio" | "tool-call" | "tool-response";
-  languages?: string[];
+  languages?: Iterable<string>;
 }
-export type LanguageModelPrompt = string | LanguageModelMessage[];
+export type LanguageModelPrompt = string | Iterable<LanguageModelMessage>;
 export interface LanguageModelMessage {
   role: "system" | "user" | "assistant";
-  content: string | { type: LanguageModelExpected["type"]; value: unknown }[];
+  content: string | Iterable<{ type: LanguageModelExpected["type"]; value: unknown }>;
   prefix?: boolean;
 }
+export type LanguageModelContent =
+  | { type: "text" | "thought"; value: string }
+  | { type: "tool-call"; value: { readonly callId: string; readonly name: string; readonly arguments: object } };
 export interface LanguageModelPromptOptions {
   responseConstraint?: object | null;
   omitResponseConstraintInput?: boolean;
   signal?: AbortSignal;
 }
-export interface LanguageModelSession extends EventTarget {
-  prompt(input: LanguageModelPrompt, options?: LanguageModelPromptOptions): Promise<string>;
-  promptStreaming(input: LanguageModelPrompt, options?: LanguageModelPromptOptions): ReadableStream<string>;
+type Handler = ((event: Event) => unknown) | object | null;
+export interface LanguageModelSession<Answer extends string | LanguageModelContent[] = string> extends EventTarget {
+  prompt(input: LanguageModelPrompt, options?: LanguageModelPromptOptions): Promise<Answer>;
+  promptStreaming(
+    input: LanguageModelPrompt,
+    options?: LanguageModelPromptOptions,
+  ): ReadableStream<Answer extends string ? string : LanguageModelContent>;
   append(input: LanguageModelPrompt, options?: { signal?: AbortSignal }): Promise<void>;
   measureContextUsage(input: LanguageModelPrompt, options?: LanguageModelPromptOptions): Promise<number>;
   readonly contextUsage: number;
   readonly contextWindow: number;
-  oncontextoverflow: EventListener | null;
-  readonly samplingMode: LanguageModelSamplingMode;
+  oncontextoverflow: Handler;
+  readonly samplingMode: LanguageModelSamplingMode | null;
   readonly temperature: number | undefined;
   readonly topK: number | undefined;
-  clone(options?: { signal?: AbortSignal }): Promise<LanguageModelSession>;
+  clone(options?: { signal?: AbortSignal }): Promise<LanguageModelSession<Answer>>;
   destroy(): void;
   measureInputUsage: LanguageModelSession["measureContextUsage"];
   readonly inputUsage: number;
   readonly inputQuota: number;
-  onquotaoverflow: EventListener | null;
+  onquotaoverflow: Handler;
 }
 
 // types/requests.d.ts
+import type { Tool } from "./tools.js";
 export interface RequestOptions {
   signal?: AbortSignal;
   fallback?: boolean;
@@ -990,6 +1084,8 @@ export interface RequestOptions {
 export interface TokenizeOptions {
   addSpecialTokens?: boolean;
   addGenerationPrompt?: boolean;
+  tools?: Tool[];
+  chatTemplateKwargs?: Record<string, unknown>;
   signal?: AbortSignal;
 }
 export interface ModelCard {

@@ -8,14 +8,16 @@ import { now } from "./calls.js";
  * @param {import("../types.js").TokenizeOptions} [options]
  * @returns {import("../host/messages.js").Request}
  */
-export function tokenizing(task, input, { addSpecialTokens, addGenerationPrompt, signal } = {}) {
-  signal?.throwIfAborted();
-  const settings = {
-    add_special_tokens: addSpecialTokens,
-    add_generation_prompt: addGenerationPrompt,
+export function tokenizing(task, input, options = {}) {
+  options.signal?.throwIfAborted();
+  const request = {
+    [typeof input === "string" ? "prompt" : "messages"]: input,
+    add_special_tokens: options.addSpecialTokens,
+    add_generation_prompt: options.addGenerationPrompt,
+    tools: options.tools,
+    chat_template_kwargs: options.chatTemplateKwargs,
   };
-  const what = typeof input === "string" ? { prompt: input } : { messages: structuredClone(input) };
-  return { type: "tokens", task, request: { ...what, ...settings }, now: now() };
+  return { type: "tokens", task, request: structuredClone(request), now: now() };
 }
 
 /**

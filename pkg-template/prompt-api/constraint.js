@@ -4,16 +4,16 @@
  * What an answer must be: for the engine, as a text for the model (`hint`), and as a check of the answer.
  *
  * @typedef {object} Constraint
- * @property {import("../types.js").StructuredOutputs} [structured_outputs]
+ * @property {import("../types.js").StructuredOutputs} [form]
  * @property {string} hint
  * @property {(answer: string) => void} check
  */
 
 /**
- * @param {import("../types.js").LanguageModelPromptOptions} options
+ * @param {ReturnType<typeof import("./convert.js").promptOptionsOf>} options
  * @returns {Constraint}
  */
-export function constraintOf({ responseConstraint, omitResponseConstraintInput = false }) {
+export function constraintOf({ responseConstraint, omitResponseConstraintInput }) {
   if (responseConstraint === undefined || responseConstraint === null) {
     if (!omitResponseConstraintInput) return { hint: "", check() {} };
     throw new TypeError("found omitResponseConstraintInput, expected it with a responseConstraint");
@@ -22,20 +22,19 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput =
   if (responseConstraint instanceof RegExp) {
     const pattern = new RegExp(responseConstraint.source, responseConstraint.flags.replace(/[gy]/g, ""));
     return {
-      structured_outputs: { regex: toRust(pattern) },
+      form: { regex: toRust(pattern) },
       hint: hint(`Answer with a text that matches the regular expression ${pattern}`),
       check(answer) {
         if (!pattern.test(answer)) throw unfinished(`what matches ${pattern}`);
       },
     };
   }
-  if (typeof responseConstraint !== "object") {
-    const what = typeof responseConstraint;
-    throw new TypeError(`found a ${what} as responseConstraint, expected a JSON schema or a RegExp`);
-  }
+  const json = JSON.stringify(responseConstraint);
+  if (json === undefined)
+    throw new TypeError("found no JSON as responseConstraint, expected a JSON schema or a RegExp");
   return {
-    structured_outputs: { json: responseConstraint },
-    hint: hint(`Answer with JSON that keeps to this schema: ${JSON.stringify(responseConstraint)}`),
+    form: { json: JSON.parse(json) },
+    hint: hint(`Answer with JSON that keeps to this schema: ${json}`),
     check(answer) {
       try {
         JSON.parse(answer);

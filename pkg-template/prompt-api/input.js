@@ -1,115 +1,132 @@
-// The Prompt API's input, checked, in the engine's terms.
+// The Prompt API's messages, checked, in the engine's terms.
+import { unsupported } from "./errors.js";
+import { callOf, resultOf } from "./tools.js";
 
-/** @import { ChatMessage, LanguageModelExpected as Expected } from "../types.js" */
+/** @import { AssistantMessage, ChatMessage, ToolCall, ToolMessage } from "../types.js" */
+/** @import { Content, Message } from "./convert.js" */
 
-const ROLES = ["system", "user", "assistant"];
-const TYPES = ["text", "image", "audio", "tool-call", "tool-response"];
-
-/** Temperatures by mode; `balanced` is the model's own. */
-const TEMPERATURES = {
-  "most-predictable": 0,
-  predictable: 0.3,
-  balanced: undefined,
-  creative: 1,
-  "most-creative": 1.4,
-};
-const MOST_TEMPERATURE = 2;
-const MOST_K = 2 ** 31 - 1;
-
-/** @typedef {keyof typeof TEMPERATURES} Mode */
-/** @typedef {{mode: Mode, temperature?: number, topK?: number}} Sampling */
+/** Stands for a text of the user that says nothing, which engines refuse: a space without width. */
+const NOTHING = "\u200b";
 
 /**
- * Throws for what is not text; languages are up to the model.
+ * Checked messages; the model continues `prefix`, the last of them, unless it is empty.
  *
- * @param {Iterable<Expected>} [inputs]
- * @param {Iterable<Expected>} [outputs]
- * @param {Iterable<object>} [tools]
+ * @typedef {{messages: ChatMessage[], prefix: string}} Input
  */
-export function expectText(inputs = [], outputs = [], tools = []) {
-  for (const { type, languages } of [...inputs, ...outputs]) {
-    if (!TYPES.includes(type)) throw new TypeError(`found type "${type}", expected one of ${TYPES}`);
-    // This throws for what is no language tag.
-    Intl.getCanonicalLocales(languages && [...languages]);
-    if (type !== "text") throw unsupported(`found ${type}, expected text: the model takes and gives no other`);
-  }
-  for (const _ of tools) {
-    throw unsupported("found tools, expected none in a session: engine.chat.completions has them");
-  }
-}
 
 /**
- * @param {import("../types.js").LanguageModelCoreOptions} options
- * @returns {Sampling}
- */
-export function samplingOf({ samplingMode, temperature, topK }) {
-  const raw = temperature !== undefined || topK !== undefined;
-  if (samplingMode !== undefined) {
-    if (raw) throw new TypeError("found samplingMode beside temperature or topK, expected one or the other");
-    if (!Object.hasOwn(TEMPERATURES, samplingMode)) {
-      const modes = Object.keys(TEMPERATURES).join(", ");
-      throw new TypeError(`found samplingMode "${samplingMode}", expected one of ${modes}`);
-    }
-    return { mode: samplingMode, temperature: TEMPERATURES[samplingMode] };
-  }
-  /** @type {Sampling} */
-  const sampling = { mode: "balanced" };
-  if (temperature !== undefined) {
-    if (!(temperature >= 0)) throw new RangeError(`found temperature ${temperature}, expected 0 or more`);
-    sampling.temperature = Math.min(temperature, MOST_TEMPERATURE);
-  }
-  if (topK !== undefined) {
-    if (!(topK >= 1)) throw new RangeError(`found topK ${topK}, expected 1 or more`);
-    sampling.topK = Math.min(Math.floor(topK), MOST_K);
-  }
-  return sampling;
-}
-
-/**
- * The messages of a prompt; `prefix` is the text of the last one if the model continues it.
- *
- * @param {import("../types.js").LanguageModelPrompt} input
+ * @param {Message[]} prompt
+ * @param {Set<string>} types of content that are expected
  * @param {boolean} late whether the conversation has messages already
  * @param {string} [hint] added to the user's last message
- * @returns {{messages: ChatMessage[], prefix: string | null}}
+ * @returns {Input}
  */
-export function messagesOf(input, late, hint = "") {
-  /** @type {import("../types.js").LanguageModelMessage[]} */
-  const given = typeof input === "string" ? [{ role: "user", content: input }] : [...input];
-  if (given.length === 0) given.push({ role: "user", content: "" });
-  const messages = given.map(({ role, content, prefix = false }, i) => {
-    if (!ROLES.includes(role)) throw new TypeError(`found role "${role}", expected one of ${ROLES}`);
-    const last = i === given.length - 1;
-    if (prefix && (role !== "assistant" || !last)) {
+export function messagesOf(prompt, types, late, hint = "") {
+  const given = prompt.length > 0 ? prompt : [nothing()];
+  check(given, types, late);
+  const last = given[given.length - 1];
+  const prefix = last?.prefix ? textOf(last.content) : "";
+  const messages = (last?.prefix ? given.slice(0, -1) : given).flatMap(translated);
+  const question = messages.findLast(({ role }) => role === "user");
+  if (question) question.content += hint;
+  return { messages, prefix };
+}
+
+/**
+ * The messages with the prefix as the last of them.
+ *
+ * @param {Input} input
+ */
+export function whole({ messages, prefix }) {
+  return prefix ? [...messages, said(prefix)] : messages;
+}
+
+/** @returns {Message} */
+function nothing() {
+  return { role: "user", content: [], prefix: false };
+}
+
+/**
+ * @param {Message[]} messages
+ * @param {Set<string>} types
+ * @param {boolean} late
+ */
+function check(messages, types, late) {
+  messages.forEach(({ role, content, prefix }, i) => {
+    if (prefix && (role !== "assistant" || i < messages.length - 1)) {
       throw new DOMException("found prefix, expected it in a last message of the assistant", "SyntaxError");
     }
     if (role === "system" && (late || i > 0)) {
       throw new TypeError("found a message of the system, expected it first in a session");
     }
-    return { role, content: textOf(content) };
+    for (const part of content) checkPart(part, role, types);
   });
-  const question = messages.findLast(({ role }) => role === "user");
-  if (question) question.content += hint;
-  const prefix = given.at(-1)?.prefix ? (messages.at(-1)?.content ?? null) : null;
-  return { messages: /** @type {ChatMessage[]} */ (messages), prefix };
 }
 
 /**
- * @param {import("../types.js").LanguageModelMessage["content"]} content
- * @returns {string}
+ * @param {Content} part
+ * @param {string} role
+ * @param {Set<string>} types
  */
-function textOf(content) {
-  if (typeof content === "string") return content;
-  const texts = [...content].map(({ type, value }) => {
-    if (!TYPES.includes(type)) throw new TypeError(`found type "${type}", expected one of ${TYPES}`);
-    if (type !== "text") throw unsupported(`found ${type}, expected text: the model takes no other`);
-    if (typeof value !== "string") throw new TypeError(`found a ${typeof value} as text, expected a string`);
-    return value;
-  });
-  return texts.join("");
+function checkPart({ type, value }, role, types) {
+  const kind = Object.prototype.toString.call(value);
+  if (type === "text") {
+    if (typeof value !== "string") throw new TypeError(`found ${kind} as text, expected a string`);
+    return;
+  }
+  const of = { "tool-call": "assistant", "tool-response": "user" };
+  const writer = type === "tool-call" || type === "tool-response" ? of[type] : null;
+  if (writer && role !== writer) {
+    throw new TypeError(`found ${type} in a message of the ${role}, expected it in one of the ${writer}`);
+  }
+  if (!types.has(type)) {
+    throw unsupported(`found ${type}, expected text, or it in expectedInputs`);
+  }
+  const expected = type === "tool-call" ? /ToolCall\]$/ : /Tool(Success|Error)\]$/;
+  if (!expected.test(kind)) throw new TypeError(`found ${kind} as ${type}, expected an object of its class`);
 }
 
-/** @param {string} message */
-function unsupported(message) {
-  return new DOMException(message, "NotSupportedError");
+/**
+ * @param {Message} message
+ * @returns {ChatMessage[]}
+ */
+function translated({ role, content }) {
+  const text = textOf(content);
+  if (role === "system") return [{ role, content: text }];
+  if (role === "assistant") return [said(text, valuesOf(content, "tool-call").map(callOf))];
+  const results = valuesOf(content, "tool-response").map(resultOf);
+  if (results.length > 0 && text === "") return results;
+  return [...results, { role, content: text.trim() ? text : text + NOTHING }];
+}
+
+/**
+ * A message of the assistant, which is over.
+ *
+ * @param {string} text
+ * @param {ToolCall[]} [calls]
+ * @param {string} [thoughts]
+ * @returns {AssistantMessage}
+ */
+export function said(text, calls = [], thoughts = "") {
+  return {
+    role: "assistant",
+    content: text || calls.length === 0 ? text : null,
+    prefix: false,
+    ...(thoughts && { reasoning_content: thoughts }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+}
+
+/** @param {Content[]} content */
+function textOf(content) {
+  return valuesOf(content, "text").join("");
+}
+
+/**
+ * @param {Content[]} content
+ * @param {Content["type"]} type
+ * @returns {any[]}
+ */
+function valuesOf(content, type) {
+  return content.filter((part) => part.type === type).map(({ value }) => value);
 }

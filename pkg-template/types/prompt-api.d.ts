@@ -1,60 +1,131 @@
 // The engine in the shape of the Prompt API.
+import type { LoadOptions } from "./load.js";
 
-/** An engine in the shape of the Prompt API's `LanguageModel`. */
+/** Whether sessions can be created, at once or after a download. */
+export type LanguageModelAvailability = "unavailable" | "downloadable" | "downloading" | "available";
+
+/** The Prompt API's class `LanguageModel`: its instances are sessions, which `create` gives and `new` does not. */
 export interface LanguageModel {
+  readonly prototype: LanguageModelSession;
+  // biome-ignore lint/suspicious/noExplicitAny: whatever its answers are.
+  [Symbol.hasInstance](value: unknown): value is LanguageModelSession<any>;
   /**
-   * Begins a session. Rejects as the Prompt API says: `NotSupportedError` for what is not text,
+   * Begins a session. Rejects as the Prompt API says: `NotSupportedError` for what the model does not have,
    * `QuotaExceededError` where the initial prompts do not fit, with the signal's reason when aborted.
+   *
+   * Answers are texts, or lists of contents where the options ask for thoughts or for calls of tools that the
+   * page carries out: `create<LanguageModelContent[]>(…)`.
    */
-  create(options?: LanguageModelCreateOptions): Promise<LanguageModelSession>;
-  /** Whether {@link create} would succeed with the same options: the model is loaded. */
-  availability(options?: LanguageModelCoreOptions): Promise<"available" | "unavailable">;
+  create<Answer extends string | LanguageModelContent[] = string>(
+    options?: LanguageModelCreateOptions,
+  ): Promise<LanguageModelSession<Answer>>;
+  /** Whether {@link create} would succeed with the same options. */
+  availability(options?: LanguageModelCoreOptions): Promise<LanguageModelAvailability>;
+}
+
+/** Options of `languageModel` of `tabloom/prompt-api`. */
+export interface LanguageModelLoadOptions extends Omit<LoadOptions, "onProgress" | "signal" | "fallback"> {
+  /** Leaves sessions to the browser's own `LanguageModel` where that is available without a download. */
+  preferBrowser?: boolean;
 }
 
 /** How varied answers are; default `balanced`, the model's own sampling. */
-export type LanguageModelSamplingMode = "most-predictable" | "predictable" | "balanced" | "creative" | "most-creative";
+export type LanguageModelSamplingMode =
+  | "most-predictable"
+  | "predictable"
+  | "slightly-predictable"
+  | "balanced"
+  | "slightly-creative"
+  | "creative"
+  | "most-creative";
+
+/** Whether a model that can think does so before it answers. */
+export interface LanguageModelThinking {
+  /** How much, as far as the model's chat template knows; default `none`. */
+  effort?: "none" | "minimal" | "low" | "medium" | "high";
+  /** Answers are lists of contents, with what the model thought as type `thought`. */
+  includeThoughts?: boolean;
+}
+
+/** A function that the model may call. */
+export interface LanguageModelTool {
+  /** 1 to 64 letters, digits, `_` and `-`; unique. */
+  name: string;
+  /** What it does, for the model. */
+  description: string;
+  /** The JSON schema of its arguments, of type `object`. */
+  inputSchema: object;
+  /**
+   * Carries out a call: its text goes to the model, what it throws ends the prompt. Without it in any tool, the
+   * page carries out calls: they are contents of the answer, and their results of a later prompt.
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: the schema says what it takes.
+  execute?: (args: any) => unknown;
+}
 
 export interface LanguageModelCoreOptions {
-  /** Not together with `temperature` or `topK`. */
+  /** Goes before `temperature` and `topK`. */
   samplingMode?: LanguageModelSamplingMode;
   /** 0 is greedy; more than 2 is 2. */
   temperature?: number;
   /** At least 1. */
   topK?: number;
-  /** Only text. */
-  expectedInputs?: LanguageModelExpected[];
-  /** Only text. */
-  expectedOutputs?: LanguageModelExpected[];
-  /** None: `engine.chat.completions` has tools. */
-  tools?: never[];
+  /** Besides text, `tool-call` and `tool-response` where prompts have them. */
+  expectedInputs?: Iterable<LanguageModelExpected>;
+  /** Besides text, `tool-call` where the page carries out calls. */
+  expectedOutputs?: Iterable<LanguageModelExpected>;
+  /** Not together with `responseConstraint`. */
+  tools?: Iterable<LanguageModelTool>;
+  thinking?: LanguageModelThinking;
 }
 
 export interface LanguageModelCreateOptions extends LanguageModelCoreOptions {
   /** Ends creation, and later the session. */
   signal?: AbortSignal;
-  /** Gets a target of `downloadprogress` events; as the model is loaded, they come at once. */
-  monitor?: (monitor: EventTarget) => void;
+  /** Gets what fires `downloadprogress`. */
+  monitor?: (monitor: LanguageModelMonitor) => unknown;
   /** How the conversation begins; it is never forgotten. */
-  initialPrompts?: LanguageModelMessage[];
+  initialPrompts?: Iterable<LanguageModelMessage>;
+}
+
+/** The Prompt API's `CreateMonitor`. */
+export interface LanguageModelMonitor extends EventTarget {
+  /** Its events have how much is loaded as `loaded`, from 0 to 1. */
+  ondownloadprogress: ((event: ProgressEvent) => unknown) | null;
+  addEventListener(
+    type: "downloadprogress",
+    listener: (event: ProgressEvent) => unknown,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  addEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
 }
 
 /** Kinds of input or output. */
 export interface LanguageModelExpected {
   type: "text" | "image" | "audio" | "tool-call" | "tool-response";
   /** BCP 47; the model may not know them all. */
-  languages?: string[];
+  languages?: Iterable<string>;
 }
 
 /** What the user says, or messages. */
-export type LanguageModelPrompt = string | LanguageModelMessage[];
+export type LanguageModelPrompt = string | Iterable<LanguageModelMessage>;
 
 export interface LanguageModelMessage {
   /** `system` only in the first message of a session. */
   role: "system" | "user" | "assistant";
-  content: string | { type: LanguageModelExpected["type"]; value: unknown }[];
+  content: string | Iterable<{ type: LanguageModelExpected["type"]; value: unknown }>;
   /** The model continues this, the assistant's last message. */
   prefix?: boolean;
 }
+
+/** A part of an answer. */
+export type LanguageModelContent =
+  | { type: "text" | "thought"; value: string }
+  | { type: "tool-call"; value: { readonly callId: string; readonly name: string; readonly arguments: object } };
 
 export interface LanguageModelPromptOptions {
   /**
@@ -67,15 +138,21 @@ export interface LanguageModelPromptOptions {
   signal?: AbortSignal;
 }
 
+/** A function, or an object that is kept and never called. */
+type Handler = ((event: Event) => unknown) | object | null;
+
 /**
  * A conversation. Prompts are answered in order; one that fails or is aborted leaves no trace. If one does
  * not fit, the oldest turns after the initial prompts are forgotten, with the events `contextoverflow` and
  * `quotaoverflow`; if that is not enough, it fails with `QuotaExceededError`.
  */
-export interface LanguageModelSession extends EventTarget {
-  prompt(input: LanguageModelPrompt, options?: LanguageModelPromptOptions): Promise<string>;
+export interface LanguageModelSession<Answer extends string | LanguageModelContent[] = string> extends EventTarget {
+  prompt(input: LanguageModelPrompt, options?: LanguageModelPromptOptions): Promise<Answer>;
   /** Answers in pieces; cancelling the stream cancels the prompt. */
-  promptStreaming(input: LanguageModelPrompt, options?: LanguageModelPromptOptions): ReadableStream<string>;
+  promptStreaming(
+    input: LanguageModelPrompt,
+    options?: LanguageModelPromptOptions,
+  ): ReadableStream<Answer extends string ? string : LanguageModelContent>;
   /** Adds to the conversation; resolves when it is computed. */
   append(input: LanguageModelPrompt, options?: { signal?: AbortSignal }): Promise<void>;
   /** How many tokens a prompt would add. */
@@ -84,12 +161,13 @@ export interface LanguageModelSession extends EventTarget {
   readonly contextUsage: number;
   /** Most tokens of the conversation with another prompt, so that an answer has room. */
   readonly contextWindow: number;
-  oncontextoverflow: EventListener | null;
-  readonly samplingMode: LanguageModelSamplingMode;
+  oncontextoverflow: Handler;
+  /** Null where `temperature` or `topK` were named. */
+  readonly samplingMode: LanguageModelSamplingMode | null;
   readonly temperature: number | undefined;
   readonly topK: number | undefined;
   /** A session with the same conversation. */
-  clone(options?: { signal?: AbortSignal }): Promise<LanguageModelSession>;
+  clone(options?: { signal?: AbortSignal }): Promise<LanguageModelSession<Answer>>;
   /** Ends the session; its prompts fail with `AbortError`. */
   destroy(): void;
   /** `measureContextUsage` by its older name. */
@@ -98,5 +176,5 @@ export interface LanguageModelSession extends EventTarget {
   readonly inputUsage: number;
   /** `contextWindow` by its older name. */
   readonly inputQuota: number;
-  onquotaoverflow: EventListener | null;
+  onquotaoverflow: Handler;
 }

@@ -1,4 +1,5 @@
 // Options of all requests, and requests other than completions.
+import type { Tool } from "./tools.js";
 
 export interface RequestOptions {
   /** Cancels the request. */
@@ -12,6 +13,10 @@ export interface TokenizeOptions {
   addSpecialTokens?: boolean;
   /** Whether a conversation ends with the beginning of the assistant's turn; default true. */
   addGenerationPrompt?: boolean;
+  /** Of a conversation: the functions that the model may call. */
+  tools?: Tool[];
+  /** Of a conversation: more variables of the chat template. */
+  chatTemplateKwargs?: Record<string, unknown>;
   signal?: AbortSignal;
 }
 

@@ -32,7 +32,9 @@ test("streams of sessions are read by `for await`, and cancelled by leaving it",
       break;
     }
     const { done } = await stream.getReader().read();
-    const aborted = (await create()).promptStreaming(FRANCE, { signal: AbortSignal.abort(new Error("too late")) });
+    const controller = new AbortController();
+    const aborted = (await create()).promptStreaming(FRANCE, { signal: controller.signal });
+    controller.abort(new Error("too late"));
     const read = async () => {
       for await (const piece of aborted) left.push(piece);
     };

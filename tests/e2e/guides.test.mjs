@@ -25,7 +25,11 @@ const documents = [...guides, ...within("docs/reference"), "README.md"];
 /** A page on which the names stand for something that blocks use and do not make: see `guides.d.ts`. */
 const PAGE = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>A guide's page</title><link rel="icon" href="icon.svg">
-<script type="importmap">{"imports": {"tabloom": "./on-cpu.js", "tabloom/element": "./tabloom/element.js"}}</script>
+<script type="importmap">{"imports": {
+  "tabloom": "./on-cpu.js",
+  "tabloom/element": "./tabloom/element.js",
+  "tabloom/prompt-api": "./prompt-api-on-cpu.js"
+}}</script>
 <input><output id="output"></output>`;
 
 /** The package, but where a block names no device it takes the CPU, which compiles no pipelines. */
@@ -37,6 +41,12 @@ const ON_CPU = `
       return super.load(source, { device: "cpu", ...options });
     }
   }`;
+
+/** The same of what loads a model for sessions. */
+const PROMPT_API_ON_CPU = `
+  import { languageModel as packaged } from "./tabloom/prompt-api.js";
+  export * from "./tabloom/prompt-api.js";
+  export const languageModel = (source, options) => packaged(source, { device: "cpu", ...options });`;
 
 /** In place of the package's registry, wherever it is: every name leads to the built-in model. */
 const REGISTRY = `export const REGISTRY = { "qwen3-0.6b": "/models/qwen3-0.6b/" };`;
@@ -72,7 +82,12 @@ before(async () => {
     ]);
   const registry = { "registry.js": REGISTRY };
   server = await serve({
-    "": { "guide.html": PAGE, "on-cpu.js": ON_CPU, ...Object.fromEntries(pages) },
+    "": {
+      "guide.html": PAGE,
+      "on-cpu.js": ON_CPU,
+      "prompt-api-on-cpu.js": PROMPT_API_ON_CPU,
+      ...Object.fromEntries(pages),
+    },
     "tabloom/": registry,
     "tabloom/models/": registry,
   });
@@ -133,6 +148,7 @@ test("the types of all code are right", () => {
       tabloom: ["../package/index.d.ts"],
       "tabloom/element": ["../package/element.d.ts"],
       "tabloom/element/texts/*": ["../package/element/texts/*.d.ts"],
+      "tabloom/prompt-api": ["../package/prompt-api.d.ts"],
     },
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.js", "*.d.ts"] }));
@@ -149,7 +165,7 @@ for (const { id, code } of scripts.filter(({ run }) => run)) {
       write: false,
       format: "esm",
       platform: "browser",
-      external: ["tabloom", "tabloom/element"],
+      external: ["tabloom", "tabloom/element", "tabloom/prompt-api"],
       define: { "process.env.NODE_ENV": '"production"' },
     });
     await visit("guide.html", async (page) => {

@@ -18,6 +18,11 @@ before(async () => {
     globalThis.user = (content) => ({ role: "user", content });
     globalThis.assistant = (content) => ({ role: "assistant", content });
     globalThis.system = (content) => ({ role: "system", content });
+    /** Tokens of a conversation that is over: without the beginning of an answer. */
+    globalThis.tokens = (messages) => {
+      const over = messages.map((message) => (message.role === "assistant" ? { ...message, prefix: false } : message));
+      return engine.countTokens(over, { addGenerationPrompt: false });
+    };
     /** What a promise is rejected with. */
     globalThis.reason = (promise) =>
       Promise.resolve(promise).then(
@@ -51,7 +56,7 @@ test("a session remembers what was said, and streams the same", async () => {
       },
     ]);
     const { contextUsage, contextWindow, inputUsage, inputQuota } = session;
-    const count = await engine.countTokens([...then, assistant(second)]);
+    const count = await tokens([...then, assistant(second)]);
     const usage = { start, before, contextUsage, contextWindow, inputUsage, inputQuota, count };
     return {
       first,
@@ -136,7 +141,7 @@ test("where a prompt does not fit, the oldest turns go, and the initial prompts 
     const long = "word ".repeat(Math.floor((room * 100) / each));
     await session.append(long);
     const kept = [...initialPrompts, user(turns[1]), user(turns[2]), user(long)];
-    const [usage, count] = [session.contextUsage, await engine.countTokens(kept)];
+    const [usage, count] = [session.contextUsage, await tokens(kept)];
     const { contextWindow } = session;
     const text = await session.prompt("Hello");
     return { quiet, events, usage, count, contextWindow, text, last: session.contextUsage };
@@ -146,6 +151,20 @@ test("where a prompt does not fit, the oldest turns go, and the initial prompts 
   assert.equal(found.usage, found.count);
   assert.ok(found.usage <= found.contextWindow, JSON.stringify(found));
   assert.ok(found.text.length > 0);
+});
+
+test("what the system says by append() is not forgotten either", async () => {
+  const found = await page.evaluate(async () => {
+    const session = await create();
+    await session.append([system("Be brief."), user("one ".repeat(60))]);
+    const each =
+      (await session.measureContextUsage("word ".repeat(101))) - (await session.measureContextUsage("word "));
+    const long = "word ".repeat(Math.floor(((session.contextWindow - session.contextUsage) * 100) / each));
+    const overflow = new Promise((resolve) => session.addEventListener("contextoverflow", resolve, { once: true }));
+    await Promise.all([overflow, session.append(long)]);
+    return { usage: session.contextUsage, count: await tokens([system("Be brief."), user(long)]) };
+  });
+  assert.equal(found.usage, found.count);
 });
 
 test("a prompt that cannot fit fails with QuotaExceededError, and nothing is forgotten", async () => {
@@ -224,7 +243,7 @@ test("a prefix is gone on with, and remembered as one message", async () => {
     const whole = await answer(engine, [user(FRANCE)]);
     const prefix = whole.slice(0, 6);
     const rest = await session.prompt([user(FRANCE), { role: "assistant", content: prefix, prefix: true }]);
-    const usage = await engine.countTokens([user(FRANCE), assistant(prefix + rest)]);
+    const usage = await tokens([user(FRANCE), assistant(prefix + rest)]);
     // Without `prefix` the assistant speaks again.
     const other = await create();
     const again = await other.prompt([user(FRANCE), assistant(prefix)]);
@@ -236,6 +255,55 @@ test("a prefix is gone on with, and remembered as one message", async () => {
   assert.ok(found.rest.length > 0);
   assert.equal(found.usages[0], found.usages[1]);
   assert.equal(found.again, found.expected);
+});
+
+test("calls of tools and their results are written and counted as the engine's own API has them", async () => {
+  const found = await page.evaluate(async () => {
+    const [name, description] = ["weather", "The weather of a city."];
+    const inputSchema = { type: "object", properties: { city: { type: "string" } } };
+    class LanguageModelToolCall {
+      callId = "a";
+      name = name;
+      arguments = { city: "Rome" };
+      get [Symbol.toStringTag]() {
+        return "LanguageModelToolCall";
+      }
+    }
+    class LanguageModelToolSuccess {
+      callId = "a";
+      name = name;
+      result = [{ type: "text", value: "25 degrees" }];
+      get [Symbol.toStringTag]() {
+        return "LanguageModelToolSuccess";
+      }
+    }
+    const session = await create({
+      expectedInputs: [{ type: "tool-call" }, { type: "tool-response" }],
+      expectedOutputs: [{ type: "tool-call" }],
+      tools: [{ name, description, inputSchema }],
+      initialPrompts: [
+        user("How is Rome?"),
+        assistant([{ type: "tool-call", value: new LanguageModelToolCall() }]),
+        user([{ type: "tool-response", value: new LanguageModelToolSuccess() }]),
+      ],
+    });
+    const call = { id: "a", type: "function", function: { name, arguments: '{"city":"Rome"}' } };
+    const messages = [
+      user("How is Rome?"),
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "a", content: "25 degrees" },
+    ];
+    const tools = [{ type: "function", function: { name, description, parameters: inputSchema } }];
+    const usages = [session.contextUsage, await engine.countTokens(messages, { addGenerationPrompt: false, tools })];
+    const bare = await engine.countTokens(messages, { addGenerationPrompt: false });
+    const request = { messages: [...messages, user("And Paris?")], tools, temperature: 0 };
+    const { choices } = await engine.chat.completions.create(request);
+    const [{ type, value }] = await session.prompt("And Paris?");
+    return { usages, bare, answer: [type, value], expected: ["text", choices[0].message.content] };
+  });
+  assert.equal(found.usages[0], found.usages[1]);
+  assert.ok(found.usages[0] > found.bare);
+  assert.deepEqual(found.answer, found.expected);
 });
 
 test("input that the API has no place for fails with its errors", async () => {
@@ -253,17 +321,17 @@ test("input that the API has no place for fails with its errors", async () => {
         session.prompt([{ role: "robot", content: "a" }]),
         session.prompt(part("image", new Blob())),
         session.prompt(part("smell", "a")),
-        session.prompt(part("text", 5)),
+        session.prompt(part("text", new Uint8Array(8))),
         session.append(part("audio", new ArrayBuffer(8))),
         session.measureContextUsage(part("audio", new ArrayBuffer(8))),
         create({ initialPrompts: [user("a"), system("b")] }),
         create({ expectedInputs: [{ type: "image" }] }),
         create({ expectedOutputs: [{ type: "text", languages: ["no language"] }] }),
-        create({ tools: [{ name: "a", description: "a", inputSchema: {}, execute() {} }] }),
+        create({ responseConstraint: {}, expectedOutputs: [{ type: "tool-response" }] }),
         create({ temperature: -1 }),
         create({ temperature: NaN }),
         create({ topK: 0.5 }),
-        create({ samplingMode: "creative" }),
+        create({ samplingMode: null }),
         model.create({ samplingMode: "wild" }),
         create({ signal: AbortSignal.abort("early") }),
         create({

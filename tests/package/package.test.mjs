@@ -63,17 +63,19 @@ test("every entry can be imported, also where there is no page", async () => {
     "--input-type=module",
     "-e",
     `
-    const modules = await Promise.all(["tabloom", "tabloom/element"].map((name) => import(name)));
+    const modules = await Promise.all(["tabloom", "tabloom/element", "tabloom/prompt-api"].map((name) => import(name)));
     console.log(modules.map((module) => Object.keys(module).sort().join()).join(" "));
   `,
   ]);
-  assert.equal(names.trim(), "Engine,TabloomError TabloomChat");
+  const calls = "LanguageModelToolCall,LanguageModelToolError,LanguageModelToolSuccess";
+  assert.equal(names.trim(), `Engine,TabloomError TabloomChat ${calls},languageModel`);
 });
 
 const CONSUMER = `
-import { Engine, TabloomError, type ChatCompletion, type LoadOptions } from "tabloom";
+import { Engine, TabloomError, type ChatCompletion, type LanguageModelContent, type LoadOptions } from "tabloom";
 import { TabloomChat } from "tabloom/element";
 import german from "tabloom/element/texts/de";
+import { languageModel, LanguageModelToolSuccess } from "tabloom/prompt-api";
 import * as worker from "tabloom/worker";
 
 const options: LoadOptions = {
@@ -91,6 +93,19 @@ for await (const chunk of await engine.chat.completions.create({ ...params, stre
 }
 const answer: Promise<Response> = engine.fetch("/v1/models");
 const session = await engine.languageModel().create();
+const LanguageModel = languageModel("org/name", { preferBrowser: true, quantize: "w4" });
+const contents = await LanguageModel.create<LanguageModelContent[]>({
+  tools: [{ name: "a", description: "a", inputSchema: {} }], expectedOutputs: [{ type: "tool-call" }],
+  monitor: (monitor) => monitor.addEventListener("downloadprogress", ({ loaded }) => void (loaded * 100)),
+});
+for (const part of await contents.prompt("Hi")) {
+  if (part.type !== "tool-call") continue;
+  const { callId, name } = part.value;
+  const value = new LanguageModelToolSuccess({ callId, name, result: [{ type: "text", value: "a" }] });
+  await contents.prompt([{ role: "user", content: [{ type: "tool-response", value }] }]);
+}
+const isSession: boolean = contents instanceof LanguageModel;
+const text: string = await session.prompt("Hi", { responseConstraint: /a/ });
 const element: TabloomChat = document.createElement("tabloom-chat");
 element.engine = engine;
 Object.assign(TabloomChat.texts, german);
@@ -103,7 +118,7 @@ try {
 await Engine.load("org/name", { host: "cloud" });
 // @ts-expect-error: no such reason
 await Engine.load("org/name", { fallback: { baseURL: "/", model: "a", when: ["rain"] } });
-export { answer, served, worker };
+export { answer, isSession, served, text, worker };
 `;
 
 for (const resolution of ["bundler", "nodenext"]) {

@@ -8,7 +8,7 @@ const [folder, ...files] = process.argv.slice(1);
 
 /** What a page must not load before it asks for it. */
 const ON_DEMAND =
-  /^(calls\/fetch|probe|host\/(fallback|rungs\/(leader|candidate))|models\/(files|hub|registry|opfs)|prompt-api\/|element|worker|wasm\/)/;
+  /^(calls\/fetch|probe|host\/(fallback|rungs\/(leader|candidate))|models\/(files|hub|registry|opfs)|prompt-api\/(?!interface)|element|worker|wasm\/)/;
 
 /** @param {Uint8Array} bytes */
 const weigh = (bytes) => ({
@@ -53,7 +53,7 @@ function closure(modules, entry, found = new Set()) {
   return found;
 }
 
-const { metafile } = bundle(["index.js", "worker.js", "element.js"]);
+const { metafile } = bundle(["index.js", "worker.js", "element.js", "prompt-api.js"]);
 const early = [...closure(metafile.inputs, "index.js")].filter((path) => ON_DEMAND.test(path));
 if (early.length > 0) throw new Error(`index.js must load on demand, and not by an import: ${early.join(", ")}`);
 

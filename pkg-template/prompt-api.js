@@ -1,0 +1,169 @@
+/**
+ * The Prompt API's `LanguageModel` for a page that has loaded no model: the first session loads it.
+ *
+ * @example
+ * import { languageModel } from "tabloom/prompt-api";
+ *
+ * const LanguageModel = languageModel("smollm2-360m", { preferBrowser: true });
+ * const session = await LanguageModel.create({
+ *   monitor: (monitor) => monitor.addEventListener("downloadprogress", ({ loaded }) => show(loaded)),
+ * });
+ *
+ * @module tabloom/prompt-api
+ */
+import { unlessAborted, whenAborted } from "./abort.js";
+import { interfaceOf } from "./prompt-api/interface.js";
+
+export {
+  LanguageModelToolCall,
+  LanguageModelToolError,
+  LanguageModelToolSuccess,
+} from "./prompt-api/tool-messages.js";
+
+/** @import { Engine } from "./index.js" */
+/** @import { LanguageModel, LanguageModelAvailability, LanguageModelLoadOptions, ModelSource } from "./types.js" */
+
+/**
+ * The class `LanguageModel` of a model. Nothing is loaded before it is asked; `create` loads the model, once for all
+ * sessions, unless it is loaded already.
+ *
+ * @param {ModelSource} source as `Engine.load` takes it
+ * @param {LanguageModelLoadOptions} [options] as well
+ * @returns {LanguageModel}
+ */
+export function languageModel(source, { preferBrowser = false, ...options } = {}) {
+  const ours = interfaceOf(new Later(source, options));
+  const { LanguageModel: theirs } = /** @type {any} */ (globalThis);
+  return preferBrowser && theirs ? steppingAside(ours, theirs) : ours;
+}
+
+/**
+ * The class, which leaves sessions to the browser's where that has its model already.
+ *
+ * @param {LanguageModel} ours
+ * @param {any} theirs
+ */
+function steppingAside(ours, theirs) {
+  const { create, availability } = ours;
+  /** @param {unknown} options */
+  const isReady = async (options) => {
+    // What the browser's refuses may be something that it does not know.
+    return (await theirs.availability(options).catch(() => null)) === "available";
+  };
+  return Object.assign(ours, {
+    /** @param {any} options */
+    create: async (options) => ((await isReady(options)) ? theirs.create(options) : create(options)),
+    /** @param {any} options */
+    availability: async (options) => ((await isReady(options)) ? "available" : availability(options)),
+  });
+}
+
+/** A model that is loaded when it is first needed. */
+class Later {
+  #source;
+  #options;
+  /** @type {Engine | null} */
+  #engine = null;
+  /** @type {Loading | null} */
+  #loading = null;
+
+  /**
+   * @param {ModelSource} source
+   * @param {import("./types.js").LoadOptions} options
+   */
+  constructor(source, options) {
+    this.#source = source;
+    this.#options = options;
+  }
+
+  /**
+   * @param {(loaded: number) => void} progress
+   * @param {AbortSignal} [signal]
+   */
+  async load(progress, signal) {
+    if (this.#engine) return this.#engine;
+    if (!this.#loading) {
+      const loading = new Loading((onProgress, signal) => this.#begin(onProgress, signal));
+      this.#loading = loading;
+      whenAborted(loading.over, () => {
+        if (this.#loading === loading) this.#loading = null;
+      });
+    }
+    return this.#loading.join(progress, signal);
+  }
+
+  /** @returns {Promise<LanguageModelAvailability>} */
+  async availability() {
+    if (this.#engine) return "available";
+    if (this.#loading) return "downloading";
+    const source = this.#source;
+    // Files of the page need no download.
+    if (typeof source !== "string" && !(source instanceof URL)) return "available";
+    const { quantisation, quantize, device, ...options } = this.#options;
+    const { Engine } = await import("./index.js");
+    const asked = { ...options, models: [{ model: `${source}`, quantisation, quantize }] };
+    const [{ problem, fits, stored }] = (await Engine.probe(asked)).models;
+    const runs = device === "cpu" ? !problem : fits !== "no";
+    return runs ? (stored ? "available" : "downloadable") : "unavailable";
+  }
+
+  /**
+   * @param {(loaded: number) => void} onProgress
+   * @param {AbortSignal} signal
+   */
+  async #begin(onProgress, signal) {
+    const { Engine } = await import("./index.js");
+    this.#engine = await Engine.load(this.#source, {
+      ...this.#options,
+      signal,
+      onProgress({ stage, loaded, total }) {
+        if (stage === "download" && total > 0) onProgress(loaded / total);
+      },
+    });
+    return this.#engine;
+  }
+}
+
+/** A load that several wait for; it is aborted when none does any more. */
+class Loading {
+  /** @type {Set<(loaded: number) => void>} */
+  #waiting = new Set();
+  #over = new AbortController();
+  #engine;
+
+  /** @param {(onProgress: (loaded: number) => void, signal: AbortSignal) => Promise<Engine>} begin */
+  constructor(begin) {
+    const onProgress = (/** @type {number} */ loaded) => {
+      for (const progress of this.#waiting) progress(loaded);
+    };
+    this.#engine = begin(onProgress, this.#over.signal);
+    const end = () => this.#over.abort();
+    this.#engine.then(end, end);
+  }
+
+  /** Aborted when it has ended, or nobody waits for it. */
+  get over() {
+    return this.#over.signal;
+  }
+
+  /**
+   * @param {(loaded: number) => void} progress
+   * @param {AbortSignal} [signal]
+   */
+  async join(progress, signal) {
+    this.#waiting.add(progress);
+    progress(0);
+    if (!signal) return this.#engine;
+    whenAborted(signal, () => this.#leave(progress, signal.reason), this.over);
+    return unlessAborted(this.#engine, signal);
+  }
+
+  /**
+   * @param {(loaded: number) => void} progress
+   * @param {unknown} reason
+   */
+  #leave(progress, reason) {
+    this.#waiting.delete(progress);
+    if (this.#waiting.size === 0) this.#over.abort(reason);
+  }
+}

@@ -1,0 +1,220 @@
+// `tabloom/prompt-api`: a `LanguageModel` before its model is loaded.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { openPackage } from "./package.mjs";
+import { modelFile, sendPart } from "./server.mjs";
+
+/** A page that has imported the entry alone. */
+const HTML = `<!doctype html>
+<title>The Prompt API in use</title>
+<script type="module">
+  import { languageModel } from "./tabloom/prompt-api.js";
+  globalThis.languageModel = languageModel;
+</script>`;
+
+let session;
+let page;
+/** Without it, the weights of models come. */
+let gate;
+/** Lets them come. */
+let open;
+
+function close() {
+  gate = new Promise((resolve) => {
+    open = resolve;
+  });
+}
+
+before(async () => {
+  const weights = await modelFile("model.safetensors");
+  const slow = {
+    "model.safetensors": async (response) => {
+      await gate;
+      if (!response.destroyed) sendPart(response, weights);
+    },
+  };
+  const folders = Object.fromEntries(["one", "two", "three"].map((name) => [`models/${name}/`, slow]));
+  session = await openPackage({ ...folders, "": { "lazy.html": HTML } });
+  page = await fresh("lazy.html");
+  await page.waitForFunction(() => globalThis.languageModel);
+  await page.evaluate(() => {
+    globalThis.fault = (promise, same) =>
+      promise.then(
+        () => "no failure",
+        (error) => (same !== undefined && error === same ? "the same" : error.name),
+      );
+  });
+});
+
+after(() => session?.close());
+
+/** A page of its own. */
+async function fresh(file) {
+  const page = await session.browser.newPage();
+  await page.goto(`${session.server.url}${file}`);
+  return page;
+}
+
+const asked = () => session.server.requests.filter((path) => path.includes("prompt-api"));
+
+test("nothing of the Prompt API is loaded before it is used", async () => {
+  const { requests } = session.server;
+  requests.length = 0;
+  const first = await fresh("bare.html");
+  await first.waitForFunction(() => globalThis.Engine);
+  await first.evaluate(async () => {
+    globalThis.engine = await Engine.load("model/", { device: "cpu" });
+    globalThis.model = engine.languageModel();
+  });
+  const face = "tabloom/prompt-api/interface.js";
+  assert.deepEqual(asked(), [face]);
+  await first.evaluate(() => model.availability());
+  assert.ok(asked().includes("tabloom/prompt-api/language-model.js"));
+  await first.close();
+
+  requests.length = 0;
+  const second = await fresh("lazy.html");
+  await second.waitForFunction(() => globalThis.languageModel);
+  await second.evaluate(() => {
+    globalThis.model = languageModel("models/one/", { device: "cpu", preferBrowser: true });
+  });
+  const modules = requests.filter((path) => path.endsWith(".js")).map((path) => path.replace("tabloom/", ""));
+  const light = ["abort.js", "prompt-api.js", "prompt-api/interface.js", "prompt-api/tool-messages.js"];
+  assert.deepEqual(modules.sort(), light);
+  await second.close();
+});
+
+test("availability and progress tell of the download, which all sessions share", async () => {
+  const first = await page.evaluate(async () => {
+    globalThis.LanguageModel = languageModel("models/one/", { device: "cpu", host: "private" });
+    const unsupported = { expectedInputs: [{ type: "image" }] };
+    return [
+      await LanguageModel.availability(),
+      await LanguageModel.availability(unsupported),
+      await fault(LanguageModel.create(unsupported)),
+      await LanguageModel.availability(),
+    ];
+  });
+  assert.deepEqual(first, ["downloadable", "unavailable", "NotSupportedError", "downloadable"]);
+  close();
+  const during = await page.evaluate(async () => {
+    globalThis.steps = [];
+    const begun = Promise.withResolvers();
+    globalThis.creating = [0, 1].map((which) =>
+      LanguageModel.create({
+        monitor: (monitor) => {
+          monitor.ondownloadprogress = ({ loaded, total }) => {
+            steps.push([which, loaded, total]);
+            begun.resolve(null);
+          };
+        },
+      }),
+    );
+    await begun.promise;
+    return LanguageModel.availability();
+  });
+  assert.equal(during, "downloading");
+  open();
+  const found = await page.evaluate(async () => {
+    const sessions = await Promise.all(creating);
+    const told = steps.length;
+    const text = await sessions[0].prompt("Hi");
+    const later = await LanguageModel.create();
+    return {
+      steps,
+      quiet: told === steps.length,
+      kinds: [...sessions, later].map((session) => session instanceof LanguageModel),
+      text: typeof text,
+      availability: await LanguageModel.availability(),
+    };
+  });
+  for (const which of [0, 1]) {
+    const own = found.steps.filter(([of]) => of === which);
+    const parts = own.map(([, loaded]) => loaded);
+    assert.deepEqual([parts[0], parts.at(-1)], [0, 1]);
+    assert.ok(
+      parts.every((part, i) => part % 2 ** -16 === 0 && (i === 0 || part > parts[i - 1])),
+      `${parts}`,
+    );
+    assert.ok(own.every(([, , total]) => total === 1));
+  }
+  assert.ok(found.quiet);
+  assert.deepEqual([found.kinds, found.text, found.availability], [[true, true, true], "string", "available"]);
+});
+
+test("a model that is kept from before is available", async () => {
+  const found = await page.evaluate(async () => {
+    const stored = languageModel("models/one/", { device: "cpu" });
+    const files = languageModel({ "config.json": new Blob(["{}"]) });
+    const missing = languageModel("nothing/", { device: "cpu" });
+    return [
+      await stored.availability(),
+      await files.availability(),
+      await missing.availability(),
+      await fault(missing.create()),
+    ];
+  });
+  assert.deepEqual(found, ["available", "available", "unavailable", "NetworkError"]);
+});
+
+test("a creation that is aborted ends at once; the load ends when nobody waits for it", async () => {
+  close();
+  const found = await page.evaluate(async () => {
+    globalThis.model = languageModel("models/two/", { device: "cpu", host: "private" });
+    const controllers = [new AbortController(), new AbortController()];
+    const reasons = [new Error("one"), new Error("two")];
+    const creating = controllers.map(({ signal }, i) => fault(model.create({ signal }), reasons[i]));
+    const late = fault(model.create({ signal: AbortSignal.abort(reasons[0]) }), reasons[0]);
+    const told = [await late];
+    controllers[0].abort(reasons[0]);
+    told.push(await creating[0], await model.availability());
+    controllers[1].abort(reasons[1]);
+    told.push(await creating[1]);
+    return told;
+  });
+  assert.deepEqual(found, ["the same", "the same", "downloading", "the same"]);
+  open();
+  const again = await page.evaluate(async () => {
+    const availability = await model.availability();
+    const session = await model.create();
+    return [availability, typeof (await session.prompt("Hi"))];
+  });
+  assert.deepEqual(again, ["downloadable", "string"]);
+});
+
+test("it steps aside where the browser has its model, if asked", async () => {
+  const found = await page.evaluate(async () => {
+    const asked = [];
+    const before = globalThis.LanguageModel;
+    globalThis.LanguageModel = {
+      async availability(options) {
+        if (options?.samplingMode === "creative") throw new TypeError("no such member");
+        return globalThis.theirs;
+      },
+      async create(options) {
+        asked.push(options);
+        return "the browser's";
+      },
+    };
+    const told = [];
+    const options = { device: "cpu", host: "private" };
+    for (const preferBrowser of [false, true]) {
+      for (const theirs of ["downloadable", "available"]) {
+        globalThis.theirs = theirs;
+        const own = languageModel("models/three/", { ...options, preferBrowser });
+        told.push([await own.availability(), typeof (await own.create({ initialPrompts: [] }))]);
+      }
+    }
+    const own = languageModel("models/three/", { ...options, preferBrowser: true });
+    told.push([await own.availability({ samplingMode: "creative" }), asked]);
+    globalThis.LanguageModel = before;
+    return told;
+  });
+  assert.deepEqual(found, [
+    ["downloadable", "object"],
+    ["available", "object"],
+    ["available", "object"],
+    ["available", "string"],
+    ["available", [{ initialPrompts: [] }]],
+  ]);
+});
