@@ -1162,6 +1162,7 @@ export interface StructuredOutputs {
   grammar?: string;
   json_object?: boolean;
   disable_any_whitespace?: boolean;
+  prefix?: string;
 }
 
 // types/store.d.ts

@@ -104,7 +104,7 @@ fn depth(value: &Value, most: usize) -> Result<()> {
     }
 }
 
-fn length(bytes: usize) -> Result<()> {
+pub fn length(bytes: usize) -> Result<()> {
     match bytes <= MAX_BYTES {
         true => Ok(()),
         false => Err(Error::found(format!("{bytes} bytes"), "at most 65536")),

@@ -19,6 +19,8 @@ pub enum Form {
     Grammar(String),
     /// One of these texts.
     Choice(Vec<String>),
+    /// The rest of an answer that begins with this text and as a whole has this form.
+    After(String, Box<Form>),
 }
 
 impl Form {
@@ -28,6 +30,7 @@ impl Form {
             Form::JsonObject => json!({ "type": "object" }),
             Form::JsonSchema(Value::Object(schema)) => Value::Object(schema),
             Form::JsonSchema(_) => json!({}),
+            Form::After(text, whole) => return Form::After(text, whole.without_blanks().into()),
             other => return other,
         };
         // The compiler's own keyword.
@@ -46,6 +49,7 @@ impl Form {
             Form::Regex(regex) => check::regex(regex),
             Form::Grammar(grammar) => check::grammar(grammar),
             Form::Choice(texts) => check::choice(texts),
+            Form::After(text, whole) => check::length(text.len()).and_then(|()| whole.check()),
         }
     }
 }

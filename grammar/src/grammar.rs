@@ -49,9 +49,33 @@ impl Grammar {
         let vocabulary = vocabulary.clone();
         let mut grammar =
             Grammar { vocabulary, matcher, strip, stripped: 0, matched: 0, unmasked: 0 };
+        if let Form::After(text, _) = form {
+            grammar.begin(text)?;
+        }
         // Report a form that allows no token at all before the answer starts.
         grammar.mask()?;
         Ok(grammar)
+    }
+
+    /// Takes in the text that stands before the answer, in any tokens; it is never taken back.
+    fn begin(&mut self, text: &str) -> Result<()> {
+        let refused = |reason: String| {
+            let expected = "the beginning of a text of this form";
+            Error::found(format!("{text:?} before the answer ({reason})"), expected)
+        };
+        let trie = self.vocabulary.factory.tok_env().tok_trie();
+        let tokens = trie.greedy_tokenize(text.as_bytes());
+        if trie.decode(&tokens) != text.as_bytes() {
+            return Err(refused("the vocabulary cannot spell it".into()));
+        }
+        if !text.is_empty() {
+            self.strip = 0;
+        }
+        for token in tokens {
+            self.accept(token).map_err(|error| refused(error.message))?;
+        }
+        self.matched = 0;
+        Ok(())
     }
 
     /// The tokens that may come next: token t is bit t mod 32 of word t / 32. End tokens are included if
@@ -176,6 +200,7 @@ fn source(form: &Form) -> TopLevelGrammar {
             let texts: Vec<String> = texts.iter().map(|text| regex_syntax::escape(text)).collect();
             TopLevelGrammar::from_regex(&format!("({})", texts.join("|")))
         }
+        Form::After(_, whole) => source(whole),
     }
 }
 

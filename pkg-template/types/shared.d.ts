@@ -88,4 +88,6 @@ export interface StructuredOutputs {
   json_object?: boolean;
   /** No blank between the tokens of JSON, where one is allowed otherwise; beside `json` and `json_object`. */
   disable_any_whitespace?: boolean;
+  /** The text that the prompt ends with, if it and the answer together are what has this form. */
+  prefix?: string;
 }

@@ -47,6 +47,8 @@ pub struct StructuredOutputs {
     pub json_object: Option<bool>,
     /// No blank between the tokens of JSON, where one is allowed otherwise; for `json` and `json_object`.
     pub disable_any_whitespace: Option<bool>,
+    /// The text that the prompt ends with, if it is a part of what is constrained.
+    pub prefix: Option<String>,
 }
 
 /// The constraint on an answer, and the parameter that set it.
@@ -119,6 +121,10 @@ impl Spec {
             (Some((form, param)), 0) => {
                 let compact = outputs.disable_any_whitespace == Some(true);
                 let form = if compact { form.without_blanks() } else { form };
+                let form = match outputs.prefix {
+                    Some(prefix) => Form::After(prefix, form.into()),
+                    None => form,
+                };
                 Ok(Spec { form, otherwise: None, param: param.into() })
             }
             (last, others) => Err(Error::InvalidRequest {
@@ -172,6 +178,11 @@ mod tests {
                 r#"{"structured_outputs":{"json_object":true,"disable_any_whitespace":true}}"#,
                 Form::JsonObject.without_blanks(),
                 "structured_outputs.json_object",
+            ),
+            (
+                r#"{"structured_outputs":{"regex":"a+","prefix":"aa"}}"#,
+                Form::After("aa".into(), Form::Regex("a+".into()).into()),
+                "structured_outputs.regex",
             ),
             (
                 r#"{"structured_outputs":{"regex":"a+"},"response_format":{"type":"text"}}"#,

@@ -39,7 +39,7 @@ const IMPORTS: [(&str, &[&str]); 11] = [
     ("probe", &["host", "models"]),
     ("calls", &[]),
     ("models", &[]),
-    ("prompt-api", &[]),
+    ("prompt-api", &["index"]),
 ];
 
 /// What every module may import.

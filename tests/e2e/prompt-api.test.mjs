@@ -600,6 +600,25 @@ describe("language-model-response-json-schema, language-model-response-regex", (
     return [...told, await session.prompt(PROMPT, { responseConstraint: /hello/ })];
   }, [true, true, "hello"]);
 
+  gives("a prefix and its answer together keep to the constraint", async () => {
+    const responseConstraint = {
+      type: "object",
+      required: ["Rating"],
+      additionalProperties: false,
+      properties: { Rating: { type: "number", minimum: 0, maximum: 5 } },
+    };
+    const after = async (content, responseConstraint) => {
+      const input = [
+        { role: "user", content: "hello" },
+        { role: "assistant", content, prefix: true },
+      ];
+      return content + (await (await create()).prompt(input, { responseConstraint }));
+    };
+    const { Rating } = JSON.parse(await after('{ "Rating": ', responseConstraint));
+    const greetings = await after("Greetings", /^Greetings and salutations[.!]$/);
+    return [Rating >= 0 && Rating <= 5, /^Greetings and salutations[.!]$/.test(greetings)];
+  }, [true, true]);
+
   gives(
     "a constraint that cannot be is refused, and so is a prefix from which nothing leads to it",
     async () => {

@@ -203,6 +203,35 @@ fn json_has_at_most_one_blank_between_its_tokens() {
 }
 
 #[test]
+fn an_answer_goes_on_behind_its_beginning() {
+    let mut random = random();
+    let rating = json!({
+        "type": "object",
+        "properties": {"rating": {"type": "number", "minimum": 0, "maximum": 5}},
+        "required": ["rating"],
+        "additionalProperties": false,
+    });
+    let forms = [
+        (Form::JsonSchema(rating), r#"^\{ "rating": ?[0-5](\.[0-9]+)?([eE][-+]?[0-9]+)? ?\}$"#),
+        (Form::Regex("Greetings( and salutations)+".into()), "^Greetings( and salutations)+$"),
+        (Form::Choice(vec!["yes".into(), "yesterday".into()]), "^yes(terday)?$"),
+    ];
+    let beginnings = [r#"{ "rating": "#, "Greetings", "yes"];
+    for model in Model::all() {
+        for ((form, whole), beginning) in forms.iter().zip(beginnings) {
+            let whole = Regex::new(whole).unwrap();
+            let after = |text: &str| Form::After(text.into(), form.clone().into());
+            for _ in 0..10 {
+                let text = format!("{beginning}{}", model.walk(&after(beginning), &mut random));
+                assert!(whole.is_match(&text), "{}: {text:?}", model.name);
+            }
+            let refused = model.compile(&after("no such")).unwrap_err().to_string();
+            assert!(refused.contains("\"no such\" before the answer"), "{refused}");
+        }
+    }
+}
+
+#[test]
 fn every_choice_is_reached_and_nothing_else() {
     let mut random = random();
     let choices =

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that import all others but the element's texts.
-const ENTRIES: [&str; 4] = ["index.js", "worker.js", "element.js", "element/parts.js"];
+const ENTRIES: [&str; 5] =
+    ["index.js", "worker.js", "element.js", "element/parts.js", "prompt-api.js"];
 
 const DECLARE: [&str; 14] = [
     // That of the repository is for all of its JavaScript.
