@@ -22,7 +22,7 @@ const network = globalThis.fetch;
 export class Sharing {
   /** Addresses of the models that are shared. */
   #models = new Set();
-  /** @type {Map<string, {sha256: string, bytes?: number}>} what weights must be, by their plain addresses */
+  /** @type {Map<string, string>} SHA-256 of weights by their plain addresses */
   #known = new Map();
   /** @type {Map<string, Promise<Blob | null>>} by SHA-256, those that were looked for since a load began */
   #files = new Map();
@@ -40,8 +40,8 @@ export class Sharing {
     }
     const { href, search } = new URL(models[0]);
     const folder = href.slice(0, href.length - search.length).replace(/[^/]*$/, "");
-    for (const [file, { sha256, bytes }] of Object.entries(integrity?.files ?? {})) {
-      this.#learn(folder + encoded(file) + search, sha256, bytes);
+    for (const [file, { sha256 }] of Object.entries(integrity?.files ?? {})) {
+      this.#learn(folder + encoded(file) + search, sha256);
     }
   }
 
@@ -66,7 +66,7 @@ export class Sharing {
     if (listing) return this.#list(listing, await network(request, options));
     const file = await this.#find(address);
     const range = new Headers(options?.headers).get("range");
-    return file ? answer(file, range, () => this.#distrust(address)) : network(request, options);
+    return file ? answer(file, range, () => this.#leave(address)) : network(request, options);
   };
 
   /**
@@ -90,11 +90,7 @@ export class Sharing {
           const is = CHUNK.test(rest) && (await this.#find(address)) !== null;
           return is || store.put(key, bytes);
         },
-        delete: async (key) => {
-          // Its bytes were wrong, or did not come.
-          this.#distrust(entries([key])[0].address);
-          await store.delete(key);
-        },
+        delete: (key) => store.delete(key),
         room: () => store.room(),
       }
     );
@@ -112,7 +108,7 @@ export class Sharing {
     const folder = `${hub}${repository}/resolve/${path}`.replace(/\/*$/, "/");
     for (const { path, lfs } of parsed(text) ?? []) {
       const file = `${path}`.split("/").pop() ?? "";
-      if (lfs) this.#learn(folder + encoded(file), lfs.oid, lfs.size);
+      if (lfs) this.#learn(folder + encoded(file), lfs.oid);
     }
     return new Response(text);
   }
@@ -125,19 +121,18 @@ export class Sharing {
    */
   async #recall(address, record) {
     const text = await new Response(record).text().catch(() => "");
-    const { sha256, bytes } = parsed(text) ?? {};
-    if (sha256) this.#learn(address, sha256, bytes);
+    const { sha256 } = parsed(text) ?? {};
+    if (sha256) this.#learn(address, sha256);
     return new Response(text).body;
   }
 
   /**
    * @param {string} address of a file
    * @param {string} sha256
-   * @param {number} [bytes]
    */
-  #learn(address, sha256, bytes) {
+  #learn(address, sha256) {
     if (!WEIGHTS.test(address.split("?")[0]) || !/^[\da-f]{64}$/i.test(sha256)) return;
-    this.#known.set(plain(address), { sha256: sha256.toLowerCase(), bytes });
+    this.#known.set(plain(address), sha256.toLowerCase());
   }
 
   /**
@@ -146,13 +141,11 @@ export class Sharing {
    * @param {string} address
    */
   async #find(address) {
-    const known = this.#known.get(plain(address));
-    if (!known || !this.#models.has(modelOf(address))) return null;
-    const { sha256, bytes } = known;
+    const sha256 = this.#known.get(plain(address));
+    if (!sha256 || !this.#models.has(modelOf(address))) return null;
     const found = this.#files.get(sha256) ?? find(sha256);
     this.#files.set(sha256, found);
-    const file = await found;
-    return file && file.size === (bytes ?? file.size) ? file : null;
+    return found;
   }
 
   /**
@@ -163,17 +156,17 @@ export class Sharing {
     const [, index] = CHUNK.exec(rest) ?? [];
     const file = index ? await this.#find(address) : null;
     const start = Number(index) * CHUNK_BYTES;
-    return file && read(file.slice(start, start + CHUNK_BYTES), () => this.#distrust(address));
+    return file && read(file.slice(start, start + CHUNK_BYTES), () => this.#leave(address));
   }
 
   /**
-   * Has a file come from the server for the rest of the load.
+   * Has a file come from the server for the rest of the load: its bytes do not come.
    *
    * @param {string} address
    */
-  #distrust(address) {
-    const known = this.#known.get(plain(address));
-    if (known) this.#files.set(known.sha256, Promise.resolve(null));
+  #leave(address) {
+    const sha256 = this.#known.get(plain(address));
+    if (sha256) this.#files.set(sha256, Promise.resolve(null));
   }
 }
 
