@@ -117,7 +117,9 @@ export class Picker {
    */
   #kept({ model, bytes, sharedBytes, prefixBytes, complete }, present) {
     const name = modelName(model);
-    const about = fill(complete ? TEXTS.kept : TEXTS.keptInPart, { bytes: formatBytes(bytes + sharedBytes + prefixBytes) });
+    const about = fill(complete ? TEXTS.kept : TEXTS.keptInPart, {
+      bytes: formatBytes(bytes + sharedBytes + prefixBytes),
+    });
     const item = entry(name, about, () => this.#use(model), present);
     const remove = async () => {
       try {

@@ -741,6 +741,7 @@ export interface LoadOptions extends NameOptions {
   budgetBytes?: number;
   gpu?: GpuFeatures;
   store?: "cache" | "opfs" | "none";
+  crossOriginStorage?: "public" | "all" | "none";
   integrity?: Manifest;
   fallback?: FallbackOptions;
   onProgress?: (progress: Progress) => void;
@@ -1073,6 +1074,7 @@ export interface StoredModel {
   store: "cache" | "opfs";
   files: number;
   bytes: number;
+  sharedBytes: number;
   prefixBytes: number;
   complete: boolean;
   lastUsed: Date | null;
