@@ -1,5 +1,5 @@
-// Cross-Origin Storage: files that all sites of a browser share, by their SHA-256. Few browsers have it, and they
-// may refuse anything. So nothing here waits for ever, and what fails is as if the file was not there.
+// Cross-Origin Storage (https://wicg.github.io/cross-origin-storage/): files that all sites of a browser share, by
+// their SHA-256. It may refuse anything, or be broken: nothing here waits for ever, and what fails is not there.
 
 /** Weights of models. Other files are small, and many are a site's own. */
 export const WEIGHTS = /\.(?:safetensors|gguf|bin|pt)$/i;
