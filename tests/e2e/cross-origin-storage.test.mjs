@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { after, before, beforeEach, test } from "node:test";
 import { isPublic } from "../../pkg-template/host/sharing.js";
 import { testBeyondWebkit } from "./browser.mjs";
+import { ggufModel } from "./gguf.mjs";
 import { goldens, HTML, openPackage } from "./package.mjs";
 import { largeModel } from "./large.mjs";
 import { modelFile, sendPart, serve } from "./server.mjs";
@@ -14,6 +15,7 @@ const FILE = "model.safetensors";
 const SMALL = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 const FOLDER = "models/kept/";
 const LARGE = "models/large/";
+const GGUF = "models/gg%20uf/";
 const COMMIT = "1".repeat(40);
 const REPOSITORY = `hf/org/name/resolve/${COMMIT}/`;
 const API_FOLDER = "hf/api/models/org/name/";
@@ -23,6 +25,7 @@ const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 const weights = await modelFile(FILE);
 const digest = sha256(weights);
 const large = await largeModel(1024);
+const gguf = ggufModel(64);
 const files = Object.fromEntries(await Promise.all(SMALL.map(async (file) => [file, await modelFile(file)])));
 const others = SMALL.reduce((sum, file) => sum + files[file].length, 0);
 const integrity = { files: { [FILE]: { sha256: digest, bytes: weights.length } } };
@@ -65,6 +68,7 @@ function site() {
     "cos/": { storage: (response) => storage.folder.storage(response) },
     [FOLDER]: { [FILE]: send },
     [LARGE]: { ...large, [FILE]: sender(large[FILE]) },
+    [GGUF]: { "m%2B.gguf": sender(gguf) },
     [REPOSITORY]: { ...files, [FILE]: send },
     [`${API_FOLDER}revision/`]: { main: BRANCH },
     [`${API_FOLDER}tree/`]: { [COMMIT]: LIST },
@@ -114,6 +118,14 @@ async function load({ page }, options = {}, model = FOLDER) {
   );
   assert.equal(answer, FRANCE.answer);
   return stored;
+}
+
+/** Visits a site and loads another model there. */
+async function visit(site, model, integrity) {
+  const options = { ...ALL, host: "private", device: "cpu", workerUrl: "cos-worker.js", integrity };
+  await open(site);
+  const load = async ([model, options]) => (await Engine.load(model, options)).info.stored;
+  assert.equal(await site.page.evaluate(load, [model, options]), true);
 }
 
 /** What a site keeps of the model. */
@@ -189,23 +201,25 @@ test("a large file is the same in all its chunks and parts", async () => {
   const expected = structuredClone(integrity);
   for (const [file, bytes] of Object.entries(large))
     expected.files[file] = { sha256: sha256(bytes), bytes: bytes.length };
-  const [first, second, again] = [here, there, there].map((site) => async () => {
-    await open(site);
-    return site.page.evaluate(
-      async ([folder, options]) => (await Engine.load(folder, options)).info.stored,
-      [
-        LARGE,
-        { crossOriginStorage: "all", host: "private", device: "cpu", workerUrl: "cos-worker.js", integrity: expected },
-      ],
-    );
-  });
-  assert.equal(await first(), true);
+  await visit(here, LARGE, expected);
   await moved(here);
   downloads.length = 0;
-  assert.equal(await second(), true);
-  assert.equal(await again(), true);
+  await visit(there, LARGE, expected);
+  await visit(there, LARGE, expected);
   assert.deepEqual(downloads, []);
   assert.equal((await kept(there)).sharedBytes, large[FILE].length);
+});
+
+test("a GGUF file is shared, however its address is written, but not where that is signed", async () => {
+  const expected = { files: { "m+.gguf": { sha256: sha256(gguf) } } };
+  await visit(here, `${GGUF}m%2B.gguf?sig=one`, expected);
+  await visit(here, `${GGUF}m%2B.gguf?sig=two`, expected);
+  assert.deepEqual([storage.asked, downloads.length], [[], 1]);
+  await visit(here, `${GGUF}m%2B.gguf`, expected);
+  await moved(here);
+  await visit(there, `${GGUF}m%2B.gguf`, expected);
+  assert.equal(downloads.length, 1);
+  assert.deepEqual(await kept(there), { bytes: 0, sharedBytes: gguf.length, complete: true });
 });
 
 for (const [what, name, options] of /** @type {const} */ ([
