@@ -37,6 +37,8 @@ export * from "./types.js";
 /** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionParams, ChatMessage } from "./types.js" */
 /** @import { EmbeddingParams, EmbeddingResponse, RequestOptions, TokenizeOptions } from "./types.js" */
 
+/** Values of the option `crossOriginStorage`. */
+const SHARED = ["public", "all", "none"];
 /** Milliseconds for the note that a model was loaded. */
 const NOTING = 2000;
 
@@ -104,8 +106,10 @@ export class Engine {
       fallback,
       registry,
       quantisation,
+      crossOriginStorage = "public",
       ...settings
     } = options;
+    if (!SHARED.includes(crossOriginStorage)) throw unknown(crossOriginStorage);
     const { pin, ...model } = await identify(source, options);
     const { draft } = settings;
     const isNamed = typeof draft === "string" || draft instanceof URL;
@@ -116,10 +120,13 @@ export class Engine {
     const allowed = budget(settings.budgetBytes);
     settings.budgetBytes = allowed.budgetBytes;
     const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
+    const isShared = crossOriginStorage !== "none" && !model.files && "crossOriginStorage" in navigator;
+    const urls = drafter ? [model.url, drafter.url] : [model.url];
+    const shares = isShared ? { urls, all: crossOriginStorage === "all" } : undefined;
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
     /** @type {Serving} */
-    let session = new Session(ladder, isolation, { ...model, options: settings });
+    let session = new Session(ladder, isolation, { ...model, options: settings }, shares);
     if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, nameOf(model.url));
     const over = new AbortController();
     if (signal) whenAborted(signal, () => session.close(signal.reason), over.signal);
@@ -357,4 +364,11 @@ class Embeddings {
     options?.signal?.throwIfAborted();
     return ask(this.#session, new Whole({ type: "embed", request: structuredClone(params) }), options);
   }
+}
+
+/** @param {unknown} found */
+function unknown(found) {
+  const param = "crossOriginStorage";
+  const message = `${param}: found ${found}, expected ${SHARED.join(", ")}`;
+  return new TabloomError({ code: "invalid_request", message, param });
 }

@@ -26,6 +26,8 @@ const PATIENCE = 60_000;
 const ports = new Set();
 /** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when the first message comes */
 let host = null;
+/** @type {import("./worker/sharing.js").Sharing | null} where the browser has Cross-Origin Storage */
+let sharing = null;
 
 async function loadGrammar() {
   const { loadGrammar } = await import("./worker/constraints.js");
@@ -41,13 +43,25 @@ async function sweep(kind, url) {
   await sweep(kind, url);
 }
 
+/** Has the engine find weights that the browser has for all sites. */
+async function share() {
+  if (!("crossOriginStorage" in navigator)) return;
+  const { Sharing } = await import("./worker/sharing.js");
+  sharing = new Sharing();
+  // The module calls the global function.
+  globalThis.fetch = sharing.fetch;
+}
+
 /** Loads the WebAssembly module. `whenGone` resolves when the tab that holds a lock is gone. */
 async function start() {
   completeWebGpu();
+  // No load depends on it.
+  await share().catch(() => {});
   const { default: init, Host } = await import("./wasm/tabloom.js");
   await init();
   const claim = (/** @type {string} */ lock, /** @type {AbortSignal} */ signal) => new Claim(lock, signal);
-  const environment = { loadGrammar, whenGone: whenFree, toJson, openStore, sweep, claim };
+  const open = sharing?.openStore ?? openStore;
+  const environment = { loadGrammar, whenGone: whenFree, toJson, openStore: open, sweep, claim };
   return new Host({ ...environment, name: await lock });
 }
 
@@ -78,6 +92,8 @@ async function connect(port, epoch) {
     const { type, id } = event.data ?? {};
     // Another leader's worker greets the same page.
     if (type === "here") return;
+    if (type === "share") return sharing?.share(event.data);
+    if (type === "offer") return sharing?.offer(event.data);
     left ||= type === "bye";
     if (type === "ping" && Number.isInteger(id) && !left) port.postMessage({ type: "alive", id });
     receive(event);

@@ -115,9 +115,11 @@ export class Picker {
    * @param {import("./tabloom/index.js").StoredModel} model
    * @param {boolean} present
    */
-  #kept({ model, bytes, prefixBytes, complete }, present) {
+  #kept({ model, bytes, sharedBytes, prefixBytes, complete }, present) {
     const name = modelName(model);
-    const about = fill(complete ? TEXTS.kept : TEXTS.keptInPart, { bytes: formatBytes(bytes + prefixBytes) });
+    const about = fill(complete ? TEXTS.kept : TEXTS.keptInPart, {
+      bytes: formatBytes(bytes + sharedBytes + prefixBytes),
+    });
     const item = entry(name, about, () => this.#use(model), present);
     const remove = async () => {
       try {

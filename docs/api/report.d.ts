@@ -787,6 +787,7 @@ export interface LoadOptions extends NameOptions {
   budgetBytes?: number;
   gpu?: GpuFeatures;
   store?: "cache" | "opfs" | "none";
+  crossOriginStorage?: "public" | "all" | "none";
   integrity?: Manifest;
   fallback?: FallbackOptions;
   onProgress?: (progress: Progress) => void;
@@ -1171,6 +1172,7 @@ export interface StoredModel {
   store: "cache" | "opfs";
   files: number;
   bytes: number;
+  sharedBytes: number;
   prefixBytes: number;
   complete: boolean;
   lastUsed: Date | null;

@@ -78,6 +78,9 @@ export type Notice =
   | { type: "credit"; id: number; chunks: number }
   | { type: "cancel"; id: number }
   | { type: "visible"; visible: boolean }
+  // To the worker's script, not its host: what of models is shared with other sites.
+  | { type: "share"; models: string[]; on: boolean; integrity?: LoadOptions["integrity"] }
+  | { type: "offer"; models: string[]; store: string }
   | { type: "bye" };
 
 /** What a host sends to a page. */

@@ -15,6 +15,7 @@ const LOST = ["device_lost", "closed"];
 
 /** @import { Call, Serving } from "../calls/calls.js" */
 /** @import { LoadedInfo } from "./messages.js" */
+/** @import { Shares } from "./sharing.js" */
 /** @import { LoadOptions, Progress } from "../types.js" */
 
 /** @typedef {{connection: Connection, life: AbortController}} Host has the model and takes calls */
@@ -33,6 +34,7 @@ export class Session {
   #ladder;
   #isolation;
   #load;
+  #shares;
   /** @type {((progress: Progress) => void) | null} */
   #onProgress = null;
   #closed = new AbortController();
@@ -53,11 +55,13 @@ export class Session {
    * @param {import("./ladder.js").Ladder} ladder
    * @param {LoadOptions["isolation"]} isolation
    * @param {import("../models/source.js").Model & {options: object}} load
+   * @param {Shares} [shares]
    */
-  constructor(ladder, isolation, load) {
+  constructor(ladder, isolation, load, shares) {
     this.#ladder = ladder;
     this.#isolation = isolation;
     this.#load = load;
+    this.#shares = shares;
   }
 
   /** Where the engine runs now. */
@@ -172,7 +176,11 @@ export class Session {
     try {
       const connection = await Connection.open(link, this.#isolation);
       const load = { type: /** @type {const} */ ("load"), ...this.#load, sparing: this.#sparing };
-      this.info = await connection.request(load, (progress) => this.#onProgress?.(progress));
+      const onProgress = (/** @type {Progress} */ progress) => this.#onProgress?.(progress);
+      const sharing = this.#shares && (await import("./sharing.js").catch(() => null));
+      this.info = await (sharing
+        ? sharing.load(connection, load, /** @type {Shares} */ (this.#shares), onProgress)
+        : connection.request(load, onProgress));
       return { connection, life };
     } catch (/** @type {any} */ error) {
       const gone = life.signal.aborted && !(error instanceof Departure) && error.code !== "start_failed";

@@ -4,7 +4,7 @@ import { available } from "../locks.js";
 import { entries } from "./entries.js";
 import { addresses } from "./source.js";
 import { KINDS, estimate, openStore } from "./store.js";
-import { MARK } from "./use.js";
+import { DECLINED, MARK } from "./use.js";
 
 /** @import { StoreSize, StoredModel } from "../types.js" */
 /** @import { Store } from "./store.js" */
@@ -22,7 +22,7 @@ export async function list() {
   for (const model of list) model.prefixBytes = prefixes.get(model.model) ?? 0;
   for (const [model, prefixBytes] of prefixes) {
     if (list.some((other) => other.model === model)) continue;
-    list.push({ model, store: "opfs", files: 0, bytes: 0, prefixBytes, complete: false, lastUsed: null });
+    list.push({ ...nothing(model, "opfs"), prefixBytes, complete: false });
   }
   return list.sort((a, b) => Number(b.lastUsed) - Number(a.lastUsed));
 }
@@ -64,9 +64,12 @@ async function removeAddress(url) {
   });
 }
 
-/** @param {string} url */
-function loading(url) {
-  // The worker that downloads the model holds this lock.
+/**
+ * The lock that the worker which downloads a model holds.
+ *
+ * @param {string} url
+ */
+export function loading(url) {
   return `tabloom ${url}`;
 }
 
@@ -81,10 +84,9 @@ async function listed(kind) {
   const models = new Map();
   for (const { address, rest } of entries(await store.keys())) {
     const url = modelOf(address);
-    const model = { model: url, store: kind, files: 0, bytes: 0, prefixBytes: 0, complete: true, lastUsed: null };
-    const known = models.get(url) ?? { model, files: new Map() };
+    const known = models.get(url) ?? { model: nothing(url, kind), files: new Map() };
     models.set(url, known);
-    if (rest.startsWith("-at=") || rest.startsWith(PREFIXES)) continue;
+    if (rest.startsWith("-at=") || rest.startsWith(PREFIXES) || rest === DECLINED) continue;
     if (rest === "-used") known.model.lastUsed = new Date(Number(await text(store, address + MARK + rest)));
     else {
       const chunks = known.files.get(address) ?? new Set();
@@ -93,7 +95,7 @@ async function listed(kind) {
     }
   }
   for (const { model, files } of models.values()) {
-    for (const [address, kept] of files) describe(model, kept, await record(store, address));
+    for (const [address, kept] of files) await describe(model, kept, await record(store, address));
   }
   return Array.from(models.values(), ({ model }) => model).filter(({ files }) => files > 0);
 }
@@ -115,17 +117,42 @@ async function prefixBytes() {
 }
 
 /**
+ * A model of which nothing is kept.
+ *
+ * @param {string} model
+ * @param {StoredModel["store"]} store
+ * @returns {StoredModel}
+ */
+function nothing(model, store) {
+  return { model, store, files: 0, bytes: 0, sharedBytes: 0, prefixBytes: 0, complete: true, lastUsed: null };
+}
+
+/**
  * Adds a file to the entry of its model.
  *
  * @param {StoredModel} model
  * @param {Set<number>} kept numbers of its chunks in the store
  * @param {any} record
  */
-function describe(model, kept, { chunk_bytes, chunks = [], bytes, is_sealed, is_absent }) {
+async function describe(model, kept, { chunk_bytes, chunks = [], bytes, sha256, is_sealed, is_absent }) {
   if (is_absent) return;
+  let own = 0;
+  for (const i of kept) own += Math.min(chunk_bytes, (bytes ?? Infinity) - i * chunk_bytes) || 0;
+  const isWhole = kept.size === chunks.length;
+  const isShared = Boolean(is_sealed && sha256) && !isWhole && (await hasShared(sha256));
   model.files += 1;
-  model.complete &&= Boolean(is_sealed) && kept.size === chunks.length;
-  for (const i of kept) model.bytes += Math.min(chunk_bytes, (bytes ?? Infinity) - i * chunk_bytes) || 0;
+  model.complete &&= Boolean(is_sealed) && (isWhole || isShared);
+  model.bytes += own;
+  if (isShared) model.sharedBytes += bytes - own;
+}
+
+/**
+ * Whether a file is in Cross-Origin Storage.
+ *
+ * @param {string} sha256
+ */
+async function hasShared(sha256) {
+  return "crossOriginStorage" in navigator && (await import("./cross-origin.js")).has(sha256);
 }
 
 /**

@@ -4,10 +4,13 @@ import { openStore } from "./store.js";
 
 /**
  * Follows the address in a key of a store. After it comes nothing for a file's record, `=` and a number for a
- * chunk, `-used` for the time of the last load, `-at=` and a pin: the name that was resolved to this address, or
- * `-kv` for stored prefixes.
+ * chunk, `-used` for the time of the last load, `-at=` and a pin: the name that was resolved to this address,
+ * {@link DECLINED}, or `-kv` for stored prefixes.
  */
 export const MARK = "?tabloom";
+
+/** Follows the mark where Cross-Origin Storage did not take a file. */
+export const DECLINED = "-declined";
 
 /**
  * @param {string} kind

@@ -118,6 +118,13 @@ export interface LoadOptions extends NameOptions {
    */
   store?: "cache" | "opfs" | "none";
   /**
+   * What is shared with other sites in the browser's Cross-Origin Storage, where there is one. Weights whose
+   * SHA-256 is known, by `integrity` or from Hugging Face, are looked for there before the network is asked. Once
+   * they are loaded and kept, those of Hugging Face (`public`, default) or of any address (`all`) are moved there,
+   * but none from signed addresses. `none` neither looks nor moves.
+   */
+  crossOriginStorage?: "public" | "all" | "none";
+  /**
    * What the model's files must be, except those of a drafter in another folder. Without it, large files
    * on Hugging Face are checked against its repository, if that answers, and others are trusted when
    * they are first downloaded.

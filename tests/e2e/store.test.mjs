@@ -251,7 +251,8 @@ test("a GGUF file is held to its digest and kept to its last byte, under each si
   const { model, stored } = await loadSigned("one", sha256(gguf));
   assert.deepEqual([model, stored], [session.server.url + address, true]);
   const [{ age, ...entry }] = await kept();
-  assert.deepEqual(entry, { model, store: "cache", files: 1, bytes: gguf.length, prefixBytes: 0, complete: true });
+  const kind = { store: "cache", sharedBytes: 0, prefixBytes: 0, complete: true };
+  assert.deepEqual(entry, { model, files: 1, bytes: gguf.length, ...kind });
   await page.evaluate(() => engine.close());
   asked.length = 0;
   assert.equal((await loadSigned("two", sha256(gguf))).stored, true);
@@ -284,7 +285,8 @@ test("pages list what is kept, and delete it", async () => {
   const sizes = await Promise.all(files.map(async (file) => (await modelFile(file)).length));
   const bytes = sizes.reduce((a, b) => a + b);
   const url = `${session.server.url}${FOLDER}`;
-  assert.deepEqual(model, { model: url, store: "cache", files: files.length, bytes, prefixBytes: 0, complete: true });
+  const kind = { store: "cache", sharedBytes: 0, prefixBytes: 0, complete: true };
+  assert.deepEqual(model, { model: url, files: files.length, bytes, ...kind });
   const size = await page.evaluate(() => engine.store.size());
   assert.equal(size.bytes, bytes);
   assert.ok(size.usage > 0 && size.quota > size.usage, JSON.stringify(size));
