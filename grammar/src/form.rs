@@ -38,6 +38,15 @@ impl Form {
         Form::JsonSchema(schema)
     }
 
+    /// Whether every text of this form is JSON.
+    pub fn is_json(&self) -> bool {
+        match self {
+            Form::JsonObject | Form::JsonSchema(_) => true,
+            Form::After(_, whole) => whole.is_json(),
+            Form::Regex(_) | Form::Grammar(_) | Form::Choice(_) => false,
+        }
+    }
+
     /// Quick checks that need no vocabulary.
     ///
     /// # Errors

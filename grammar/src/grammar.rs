@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use llguidance::{JsonCompileOptions, Matcher, TokenParser, api::TopLevelGrammar};
 use serde_json::{Value, json};
 
-use crate::{Error, Form, Result, Vocabulary, adapt::adapt, schema::inside};
+use crate::{Error, Form, Result, Vocabulary, adapt::adapt, number::Place, schema::inside};
 
 /// White space between the parts of a JSON text: one blank, as most texts have it that models are trained
 /// on. A weak model spends its tokens on any further ones.
@@ -32,6 +32,8 @@ pub struct Grammar {
     /// Number of tokens so far that were stripped at the start; the matcher has seen the others.
     stripped: usize,
     matched: usize,
+    /// Where an answer in JSON stands: first before its tokens, then behind each.
+    places: Option<Vec<Place>>,
     /// Number of tokens since the last mask.
     unmasked: usize,
 }
@@ -47,8 +49,9 @@ impl Grammar {
         let strip = vocabulary.strip.as_ref().map_or(0, |strip| strip.count);
         let matcher = Matcher::new(Ok(parser));
         let vocabulary = vocabulary.clone();
+        let places = form.is_json().then(|| vec![Place::default()]);
         let mut grammar =
-            Grammar { vocabulary, matcher, strip, stripped: 0, matched: 0, unmasked: 0 };
+            Grammar { vocabulary, matcher, strip, stripped: 0, matched: 0, places, unmasked: 0 };
         if let Form::After(text, _) = form {
             grammar.begin(text)?;
         }
@@ -75,6 +78,9 @@ impl Grammar {
             self.accept(token).map_err(|error| refused(error.message))?;
         }
         self.matched = 0;
+        if let Some(places) = &mut self.places {
+            places.drain(..places.len() - 1);
+        }
         Ok(())
     }
 
@@ -98,10 +104,19 @@ impl Grammar {
             strip.longer.iter().for_each(|&id| mask[id as usize / 32] &= !(1 << (id % 32)));
             strip.alone.iter().for_each(|&id| mask[id as usize / 32] |= 1 << (id % 32));
         }
-        match mask.iter().all(|&word| word == 0) {
-            true => Err(failed("no token continues it")),
-            false => Ok(mask),
+        if mask.iter().all(|&word| word == 0) {
+            return Err(failed("no token continues it"));
         }
+        if self.ends_digits() {
+            let mut others = mask.clone();
+            let digits = &self.vocabulary.digits;
+            digits.iter().for_each(|&id| others[id as usize / 32] &= !(1 << (id % 32)));
+            // Where the form asks for more digits, there are more.
+            if others.iter().any(|&word| word != 0) {
+                return Ok(others);
+            }
+        }
+        Ok(mask)
     }
 
     /// Advances by a sampled token.
@@ -118,12 +133,23 @@ impl Grammar {
                 return Err(failed("its beginning is not kept"));
             }
         }
+        if self.ends_digits() && self.vocabulary.digits.binary_search(&token).is_ok() {
+            let mask = self.mask()?;
+            if mask[token as usize / 32] & (1 << (token % 32)) == 0 {
+                return Err(failed("its number is too long"));
+            }
+        }
         if self.unmasked == MOST_WITHOUT_MASK {
             self.mask()?;
         }
         self.matcher.consume_token(token).map_err(failed)?;
         self.unmasked += 1;
         self.matched += 1;
+        if let Some(places) = &mut self.places {
+            let trie = self.vocabulary.factory.tok_env().tok_trie();
+            let place = places[places.len() - 1];
+            places.push(place.after(trie.token(token)));
+        }
         Ok(())
     }
 
@@ -135,8 +161,17 @@ impl Grammar {
         let matched = count.min(self.matched);
         self.matcher.rollback(matched).map_err(failed)?;
         self.matched -= matched;
+        if let Some(places) = &mut self.places {
+            places.truncate(self.matched + 1);
+        }
         self.stripped -= (count - matched).min(self.stripped);
         Ok(())
+    }
+
+    /// Whether a number must end here, if the form allows it.
+    fn ends_digits(&self) -> bool {
+        let place = self.places.as_ref().and_then(|places| places.last());
+        place.is_some_and(|place| place.ends_digits())
     }
 
     /// Whether the next token may be stripped.

@@ -12,6 +12,8 @@ mod error;
 mod form;
 #[cfg(feature = "compile")]
 mod grammar;
+#[cfg(feature = "compile")]
+mod number;
 mod schema;
 #[cfg(feature = "compile")]
 mod vocabulary;

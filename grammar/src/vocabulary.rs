@@ -43,6 +43,8 @@ pub struct Vocabulary {
     /// Number of tokens.
     pub(crate) size: usize,
     pub(crate) strip: Option<StrippedTokens>,
+    /// Tokens that begin with a digit.
+    pub(crate) digits: Vec<u32>,
 }
 
 /// The characters that are stripped from the start of an answer when it is decoded.
@@ -87,6 +89,8 @@ impl Vocabulary {
             }
         }
         let size = tokens.len();
+        let starts = |id: &u32| tokens[*id as usize].first().is_some_and(u8::is_ascii_digit);
+        let digits = (0..size as u32).filter(starts).collect();
         let strip = strip.map(|strip| StrippedTokens::new(&tokens, strip));
         tokens.push(NAMELESS.to_vec());
         let info = TokRxInfo::new(tokens.len() as u32, INVALID_TOKEN);
@@ -101,7 +105,7 @@ impl Vocabulary {
                 .map_err(|error| Error::new(error.to_string()))?;
         *factory.limits_mut() = LIMITS;
         factory.quiet();
-        Ok(Vocabulary { factory, size, strip })
+        Ok(Vocabulary { factory, size, strip, digits })
     }
 }
 

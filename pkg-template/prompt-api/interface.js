@@ -10,6 +10,9 @@
 export function interfaceOf(model) {
   const api = () => import("./language-model.js");
   class LanguageModel extends EventTarget {
+    // A bundler may rename the class.
+    static name = "LanguageModel";
+
     constructor() {
       super();
       throw new TypeError("Illegal constructor");

@@ -10,7 +10,7 @@ use tabloom::{
     text::{Chat, ChatFiles, Pieces},
 };
 
-use crate::walks::{Model, random};
+use crate::walks::{Model, random, tokens};
 
 fn schemas() -> Vec<Value> {
     vec![
@@ -198,6 +198,37 @@ fn json_has_at_most_one_blank_between_its_tokens() {
                 let text = model.walk(&form, &mut random);
                 assert!(judge.is_match(&text), "{}: {text:?}", model.name);
             }
+        }
+    }
+}
+
+#[test]
+fn numbers_in_json_end_after_twenty_digits_in_a_row() {
+    let after = |text: &str, form| Form::After(text.into(), Box::new(form));
+    for model in Model::all() {
+        for (form, most) in [
+            (after("1", Form::JsonSchema(json!({"type": "number", "minimum": 0}))), 19),
+            (after("[0.", Form::JsonSchema(json!({"items": {"type": "number"}}))), 20),
+            (after("\"", Form::JsonSchema(json!({"enum": ["1234567890123456789012345"]}))), 25),
+            (Form::Regex("[0-9]{40}".into()), 40),
+        ] {
+            let mut constraint = model.compile(&form).unwrap();
+            let mut digits = 0;
+            loop {
+                let mask = constraint.mask().unwrap();
+                let begins = |id: &&u32| {
+                    model.spellings[**id as usize].first().is_some_and(u8::is_ascii_digit)
+                };
+                let Some(&token) = tokens(&mask).iter().find(begins) else { break };
+                constraint.accept(token).unwrap();
+                // What is taken back does not count.
+                constraint.rollback(1).unwrap();
+                constraint.accept(token).unwrap();
+                digits += model.spellings[token as usize].len();
+            }
+            assert!((most..most + 8).contains(&digits), "{}: {form:?}: {digits}", model.name);
+            let refused = model.spellings.iter().position(|spelling| spelling == b"1");
+            constraint.accept(refused.unwrap() as u32).unwrap_err();
         }
     }
 }

@@ -193,7 +193,7 @@ fn words(form: &Form) -> Vec<Vec<u8>> {
     }
 }
 
-fn tokens(mask: &[u32]) -> Vec<u32> {
+pub fn tokens(mask: &[u32]) -> Vec<u32> {
     (0..mask.len() as u32 * 32).filter(|&t| mask[t as usize / 32] >> (t % 32) & 1 == 1).collect()
 }
 
