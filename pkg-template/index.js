@@ -15,14 +15,15 @@
  */
 
 import { unlessAborted, whenAborted } from "./abort.js";
+import { misnamed, plain, refusal } from "./calls/arguments.js";
 import { Whole, ask, complete, now } from "./calls/calls.js";
 import { TextCompletions } from "./calls/completions.js";
-import { detokenizing, tokenizing } from "./calls/tokens.js";
+import { detokenize, tokenize } from "./calls/tokens.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./host/ladder.js";
 import { Session } from "./host/session.js";
 import { budget, interrupted, mark } from "./memory.js";
-import { addressOf, nameOf } from "./models/address.js";
+import { addressOf, isAddress, nameOf } from "./models/address.js";
 import { Models } from "./models/kept.js";
 import { identify } from "./models/source.js";
 import { persist } from "./models/store.js";
@@ -39,13 +40,22 @@ export * from "./types.js";
 /** Milliseconds for the note that a model was loaded. */
 const NOTING = 2000;
 
+/** The names of the options of `Engine.load`. */
+const OPTIONS =
+  "onProgress signal workerUrl host isolation fallback persist registry quantisation hub draft budgetBytes device store quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity";
+
+/** Bundlers leave out what a page does not use, if making it does nothing else. */
+const store = /* @__PURE__ */ new Models();
+
 /** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
-  /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
-  static store = new Models();
-
   #session;
-  #budget;
+  #told;
+
+  /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
+  static get store() {
+    return store;
+  }
 
   /**
    * Whether the page of this tab died while it loaded a model, mostly for want of memory, and began anew. It is
@@ -77,13 +87,15 @@ export class Engine {
    *
    * @param {ModelSource} source name, or address of the folder or file, absolute or relative to the
    *   page, or its files
-   * @param {LoadOptions} [options]
+   * @param {LoadOptions | null} [options]
    * @returns {Promise<Engine>}
    */
-  static async load(source, options = {}) {
-    const { signal } = options;
+  static async load(source, options) {
+    if (!globalThis.Worker && !globalThis.SharedWorker) throw (await refusal()).noWorkers();
+    await misnamed(options, OPTIONS);
+    const { signal } = options ?? {};
     signal?.throwIfAborted();
-    const loading = Engine.#load(source, options);
+    const loading = Engine.#load(source, options ?? {});
     return signal ? unlessAborted(loading, signal) : loading;
   }
 
@@ -97,21 +109,23 @@ export class Engine {
       signal,
       workerUrl,
       host = "auto",
-      isolation = "shared",
       fallback,
+      persist: lasting,
       registry,
       quantisation,
-      ...settings
+      ...others
     } = options;
+    const { isolation = "shared", ...settings } = await plain(others, (copy) => copy);
     const { pin, ...model } = await identify(source, options);
     const { draft } = settings;
-    const isNamed = typeof draft === "string" || draft instanceof URL;
-    const drafter = isNamed ? await identify(draft, { ...options, quantisation: undefined }, "draft") : null;
+    const drafter =
+      typeof draft === "string" ? await identify(draft, { ...options, quantisation: undefined }, "draft") : null;
     if (drafter) settings.draft = drafter.url;
     signal?.throwIfAborted();
     if (settings.hub) settings.hub = addressOf(settings.hub);
-    const allowed = budget(settings.budgetBytes);
-    settings.budgetBytes = allowed.budgetBytes;
+    const name = typeof source === "string" && !isAddress(source) ? source : null;
+    const told = { name, ...budget(settings.budgetBytes) };
+    settings.budgetBytes = told.budgetBytes;
     const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
@@ -124,7 +138,7 @@ export class Engine {
     try {
       await session.start(onProgress);
       if (session.info?.stored) {
-        persist();
+        persist(lasting);
         const kind = settings.store ?? "cache";
         const notes = [noteUse(kind, model.url, pin)];
         if (drafter) notes.push(noteUse(kind, drafter.url, drafter.pin));
@@ -135,7 +149,7 @@ export class Engine {
       over.abort();
       ended();
     }
-    return new Engine(session, allowed);
+    return new Engine(session, told);
   }
 
   /**
@@ -149,6 +163,7 @@ export class Engine {
    * @returns {Promise<Probe>}
    */
   static async probe(options) {
+    await misnamed(options, "models kvBytes budgetBytes signal workerUrl hub registry");
     return (await import("./probe.js")).probe(options);
   }
 
@@ -156,11 +171,11 @@ export class Engine {
    * Use {@link Engine.load}.
    *
    * @param {Serving} session
-   * @param {ReturnType<typeof budget>} allowed
+   * @param {Pick<EngineInfo, "name" | "budgetBytes" | "budgetReason">} told what the page knows of it
    */
-  constructor(session, allowed) {
+  constructor(session, told) {
     this.#session = session;
-    this.#budget = allowed;
+    this.#told = told;
     /** @readonly */
     this.chat = { completions: new Completions(session) };
     /** @readonly */
@@ -192,7 +207,7 @@ export class Engine {
 
   /** What was loaded, and on what. */
   get info() {
-    return /** @type {EngineInfo} */ ({ ...this.#session.info, ...this.#budget });
+    return /** @type {EngineInfo} */ ({ ...this.#session.info, ...this.#told });
   }
 
   /**
@@ -222,8 +237,7 @@ export class Engine {
    * @returns {Promise<number[]>}
    */
   async tokenize(input, options) {
-    const message = tokenizing("tokenize", input, options);
-    return (await ask(this.#session, new Whole(message), options)).tokens;
+    return (await tokenize(this.#session, "tokenize", input, options)).tokens;
   }
 
   /**
@@ -240,13 +254,12 @@ export class Engine {
   /**
    * The text of token ids, with special tokens by name.
    *
-   * @param {number[]} tokens
-   * @param {{signal?: AbortSignal}} [options]
+   * @param {Iterable<number>} tokens
+   * @param {{signal?: AbortSignal} | null} [options]
    * @returns {Promise<string>}
    */
-  async detokenize(tokens, { signal } = {}) {
-    signal?.throwIfAborted();
-    return (await ask(this.#session, new Whole(detokenizing(tokens)), { signal })).prompt;
+  async detokenize(tokens, options) {
+    return (await detokenize(this.#session, tokens, options)).prompt;
   }
 
   /**
@@ -260,7 +273,7 @@ export class Engine {
    * @returns {Promise<string>}
    */
   async applyChatTemplate(messages, options) {
-    return ask(this.#session, new Whole(tokenizing("template", messages, options)), options);
+    return tokenize(this.#session, "template", messages, options);
   }
 
   /**
@@ -310,7 +323,7 @@ class Completions {
    * @returns {Promise<P extends {stream: true} ? AsyncIterableIterator<ChatCompletionChunk> : ChatCompletion>}
    */
   async create(params, options) {
-    return complete(this.#session, "chat", params, params.n ?? 1, options);
+    return complete(this.#session, "chat", params, ({ n }) => n ?? 1, options);
   }
 }
 
@@ -352,7 +365,6 @@ class Embeddings {
    * @returns {Promise<EmbeddingResponse>}
    */
   async create(params, options) {
-    options?.signal?.throwIfAborted();
-    return ask(this.#session, new Whole({ type: "embed", request: structuredClone(params) }), options);
+    return plain(params, (request) => ask(this.#session, new Whole({ type: "embed", request }), options));
   }
 }

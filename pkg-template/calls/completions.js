@@ -25,8 +25,7 @@ export class TextCompletions {
    * @returns {Promise<P extends {stream: true} ? AsyncIterableIterator<CompletionChunk> : Completion>}
    */
   async create(params, options) {
-    const length = prompts(params.prompt) * (params.n ?? 1);
-    return complete(this.#session, "complete", params, length, options);
+    return complete(this.#session, "complete", params, ({ prompt, n }) => prompts(prompt) * (n ?? 1), options);
   }
 }
 

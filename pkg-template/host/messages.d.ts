@@ -30,7 +30,7 @@ export interface Greeting {
 }
 
 /** What a host says of what it has loaded. */
-export type LoadedInfo = Omit<EngineInfo, "budgetBytes" | "budgetReason">;
+export type LoadedInfo = Omit<EngineInfo, "name" | "budgetBytes" | "budgetReason">;
 
 /** What a page sends to a host. */
 export type Call = (Request & { id: number }) | Notice;
