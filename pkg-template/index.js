@@ -34,8 +34,7 @@ export * from "./types.js";
 
 /** @import { EngineInfo, EngineMetrics, LanguageModel, LoadOptions, ModelList, ModelSource, Probe, ProbeOptions } from "./types.js" */
 /** @import { Serving } from "./calls/calls.js" */
-/** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionParams, ChatMessage } from "./types.js" */
-/** @import { EmbeddingParams, EmbeddingResponse, RequestOptions, TokenizeOptions } from "./types.js" */
+/** @import { ChatMessage, CreateChatCompletion, CreateEmbedding, TokenizeOptions } from "./types.js" */
 
 /** Milliseconds for the note that a model was loaded. */
 const NOTING = 2000;
@@ -232,8 +231,8 @@ export class Engine {
    *
    * Control tokens (`<|im_start|>`) in a text count as such; in a message they are text.
    *
-   * @param {string | ChatMessage[]} input
-   * @param {TokenizeOptions} [options]
+   * @param {string | readonly ChatMessage[]} input
+   * @param {TokenizeOptions | null} [options]
    * @returns {Promise<number[]>}
    */
   async tokenize(input, options) {
@@ -243,8 +242,8 @@ export class Engine {
   /**
    * How many tokens {@link Engine.tokenize} gives.
    *
-   * @param {string | ChatMessage[]} input
-   * @param {TokenizeOptions} [options]
+   * @param {string | readonly ChatMessage[]} input
+   * @param {TokenizeOptions | null} [options]
    * @returns {Promise<number>}
    */
   async countTokens(input, options) {
@@ -268,8 +267,8 @@ export class Engine {
    * In this text, control tokens of the template and look-alikes in messages are the same: where others
    * write the messages, use chat completions.
    *
-   * @param {ChatMessage[]} messages
-   * @param {TokenizeOptions} [options]
+   * @param {readonly ChatMessage[]} messages
+   * @param {TokenizeOptions | null} [options]
    * @returns {Promise<string>}
    */
   async applyChatTemplate(messages, options) {
@@ -311,20 +310,8 @@ class Completions {
     this.#session = session;
   }
 
-  /**
-   * Answers a conversation, in OpenAI's shapes.
-   *
-   * With `stream: true` the promise gives an async iterator of chunks; leaving its loop cancels
-   * the request. Without, it gives the whole completion.
-   *
-   * @template {ChatCompletionParams} P
-   * @param {P} params
-   * @param {RequestOptions} [options]
-   * @returns {Promise<P extends {stream: true} ? AsyncIterableIterator<ChatCompletionChunk> : ChatCompletion>}
-   */
-  async create(params, options) {
-    return complete(this.#session, "chat", params, ({ n }) => n ?? 1, options);
-  }
+  /** @type {CreateChatCompletion} */
+  create = (params, options) => complete(this.#session, "chat", params, ({ n }) => n ?? 1, options);
 }
 
 /** The models of the engine: the one that was loaded. */
@@ -357,14 +344,10 @@ class Embeddings {
     this.#session = session;
   }
 
-  /**
-   * Turns texts into vectors, in OpenAI's shapes: final hidden states, pooled and scaled to length 1.
-   *
-   * @param {EmbeddingParams} params
-   * @param {RequestOptions} [options]
-   * @returns {Promise<EmbeddingResponse>}
-   */
-  async create(params, options) {
-    return plain(params, (request) => ask(this.#session, new Whole({ type: "embed", request }), options));
-  }
+  /** @type {CreateEmbedding} */
+  create = (params, options) => {
+    /** @returns {Promise<any>} */
+    const embed = (/** @type {object} */ request) => ask(this.#session, new Whole({ type: "embed", request }), options);
+    return plain(params, embed);
+  };
 }

@@ -176,7 +176,7 @@ function kind(status) {
 }
 
 /**
- * @param {string} code
+ * @param {import("../types.js").ErrorCode} code
  * @param {string} message
  * @param {string} [param]
  */

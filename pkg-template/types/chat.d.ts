@@ -1,12 +1,30 @@
 // Chat completions, in OpenAI's shapes.
+import type { RequestOptions } from "./requests.js";
 import type { SharedAnswer, SharedParams } from "./shared.js";
-import type { Tool, ToolCall, ToolCallDelta, ToolChoice } from "./tools.js";
+import type { CustomTool, Tool, ToolCall, ToolCallDelta, ToolChoice } from "./tools.js";
 
 /** A text, whole or in parts. */
-export type ChatContent = string | { type: "text"; text: string }[];
+export type ChatContent = string | readonly TextPart[];
 
-/** A message of a conversation. */
-export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+/** A text that is part of a message. */
+export interface TextPart {
+  type: "text";
+  text: string;
+}
+
+/** What of OpenAI's is no text: requests that have it are refused, by its place. */
+export interface OtherPart {
+  type: "image_url" | "input_audio" | "file";
+}
+
+/** What the assistant said instead of an answer, as part of a message. */
+export interface RefusalPart {
+  type: "refusal";
+  refusal: string;
+}
+
+/** A message of a conversation; OpenAI's messages can be assigned to it. */
+export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage;
 
 /** Instructions from the application. */
 export interface SystemMessage {
@@ -17,7 +35,7 @@ export interface SystemMessage {
 /** A message of the person. */
 export interface UserMessage {
   role: "user";
-  content: ChatContent;
+  content: string | readonly (TextPart | OtherPart)[];
 }
 
 /**
@@ -27,15 +45,15 @@ export interface UserMessage {
 export interface AssistantMessage {
   role: "assistant";
   /** May be null, or left out, where tools are called. */
-  content?: ChatContent | null;
+  content?: string | readonly (TextPart | RefusalPart)[] | null;
   /** What the model thought before it answered; chat templates keep or drop it. */
   reasoning_content?: string | null;
   /** The same, as vLLM and OpenRouter name it; `reasoning_content` counts where both have a text. */
   reasoning?: string | null;
   /** The tools it called; messages of role `tool` have the results. */
-  tool_calls?: ToolCall[];
+  tool_calls?: readonly (ToolCall | CustomTool)[] | null;
   /** The model continues this message, the last one. */
-  prefix?: boolean;
+  prefix?: boolean | null;
   /** What it said instead of an answer; the text where there is no other. */
   refusal?: string | null;
 }
@@ -47,31 +65,57 @@ export interface ToolMessage {
   tool_call_id: string;
   content: ChatContent;
   /** The tool's name. */
-  name?: string;
+  name?: string | null;
+}
+
+/** OpenAI's older kind of a tool's result: requests that have it are refused. */
+export interface FunctionMessage {
+  role: "function";
+  name: string;
+  content: string | null;
 }
 
 export interface ChatCompletionParams extends SharedParams {
-  messages: ChatMessage[];
-  max_completion_tokens?: number;
-  max_tokens?: number;
+  messages: readonly ChatMessage[];
+  max_completion_tokens?: number | null;
+  max_tokens?: number | null;
   /** Functions that the model may call, at most 128; not together with structured output. */
-  tools?: Tool[];
-  tool_choice?: ToolChoice;
+  tools?: readonly (Tool | CustomTool)[] | null;
+  tool_choice?: ToolChoice | null;
   /** Whether an answer may have several calls; default true. */
-  parallel_tool_calls?: boolean;
+  parallel_tool_calls?: boolean | null;
   /** How much the model thinks, as far as its chat template knows; `none` turns it off (Qwen3). */
-  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
   /** More variables of the chat template, such as `{ enable_thinking: false }`. */
-  chat_template_kwargs?: Record<string, unknown>;
+  chat_template_kwargs?: Record<string, unknown> | null;
   /**
    * Whether the model continues a last message of the assistant; default true if that has a text and
    * calls no tools. If not, the model begins another turn.
    */
-  continue_final_message?: boolean;
+  continue_final_message?: boolean | null;
   /** Gives the log-probability of each token, before penalties, bias and filters. */
-  logprobs?: boolean;
+  logprobs?: boolean | null;
   /** 0 to 20 of the likeliest tokens in the place of each. */
-  top_logprobs?: number;
+  top_logprobs?: number | null;
+  /** Labels of OpenAI's, wishes about its caches and the like. They change nothing; see the reference for their values. */
+  metadata?: Record<string, string> | null;
+  safety_identifier?: string | null;
+  prompt_cache_key?: string | null;
+  prompt_cache_retention?: string | null;
+  service_tier?: string | null;
+  store?: boolean | null;
+  verbosity?: "low" | "medium" | "high" | null;
+  modalities?: readonly string[] | null;
+}
+
+/** Parameters of an answer in chunks. */
+export interface ChatCompletionParamsStreaming extends ChatCompletionParams {
+  stream: true;
+}
+
+/** Parameters of a whole answer. */
+export interface ChatCompletionParamsNonStreaming extends ChatCompletionParams {
+  stream?: false | null;
 }
 
 export interface Usage {
@@ -91,7 +135,7 @@ export interface Usage {
 }
 
 /** Why an answer ended; `tool_calls`: the model waits for the results of its calls. */
-export type FinishReason = "stop" | "length" | "tool_calls" | "repetition";
+export type FinishReason = "stop" | "length" | "tool_calls";
 
 /** A token and the natural logarithm of its probability. */
 export interface TopLogprob {
@@ -151,4 +195,25 @@ export interface ChatCompletion extends SharedAnswer {
   usage: Usage;
   /** One per token of the prompt; null for the first. */
   prompt_logprobs?: (TokenLogprob | null)[];
+}
+
+/**
+ * Answers a conversation, in OpenAI's shapes.
+ *
+ * With `stream: true` the promise gives an async iterator of chunks; leaving its loop cancels the request. Without,
+ * it gives the whole completion.
+ */
+export interface CreateChatCompletion {
+  /** Answers a conversation, in OpenAI's shapes. */
+  (params: ChatCompletionParamsNonStreaming, options?: RequestOptions | null): Promise<ChatCompletion>;
+  /** Answers a conversation in chunks; leaving the loop over them cancels the request. */
+  (
+    params: ChatCompletionParamsStreaming,
+    options?: RequestOptions | null,
+  ): Promise<AsyncIterableIterator<ChatCompletionChunk>>;
+  /** Answers a conversation, whole or in chunks, as `stream` says. */
+  (
+    params: ChatCompletionParams,
+    options?: RequestOptions | null,
+  ): Promise<ChatCompletion | AsyncIterableIterator<ChatCompletionChunk>>;
 }
