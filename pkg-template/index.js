@@ -43,8 +43,8 @@ const NOTING = 2000;
 const OPTIONS =
   "onProgress signal workerUrl host isolation fallback persist registry quantisation hub draft budgetBytes device store quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity";
 
-/** Bundlers leave out what a page does not use, if making it does nothing else. */
-const store = /* @__PURE__ */ new Models();
+/** @type {Models | undefined} made when it is asked for: bundlers leave out what a page does not use */
+let store;
 
 /** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
@@ -53,7 +53,7 @@ export class Engine {
 
   /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
   static get store() {
-    return store;
+    return (store ??= new Models());
   }
 
   /**
@@ -121,7 +121,7 @@ export class Engine {
       typeof draft === "string" ? await identify(draft, { ...options, quantisation: undefined }, "draft") : null;
     if (drafter) settings.draft = drafter.url;
     signal?.throwIfAborted();
-    if (settings.hub) settings.hub = addressOf(settings.hub);
+    if (settings.hub) settings.hub = addressOf(settings.hub, "hub");
     const name = typeof source === "string" && !isAddress(source) ? source : null;
     const told = { name, ...budget(settings.budgetBytes) };
     settings.budgetBytes = told.budgetBytes;
@@ -158,7 +158,7 @@ export class Engine {
    * starts. One without is looked at, by a worker that begins to load it and stops before its weights: what
    * is wrong with it is its `problem`, the error that {@link Engine.load} would reject with.
    *
-   * @param {ProbeOptions} [options]
+   * @param {ProbeOptions | null} [options]
    * @returns {Promise<Probe>}
    */
   static async probe(options) {

@@ -69,7 +69,7 @@ async function room() {
  * @returns {Promise<StorageEstimate>}
  */
 export async function estimate() {
-  return (await globalThis.navigator.storage?.estimate?.().catch(() => ({}))) ?? {};
+  return (await globalThis.navigator?.storage?.estimate?.().catch(() => ({}))) ?? {};
 }
 
 /**
