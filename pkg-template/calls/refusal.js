@@ -60,7 +60,7 @@ export function noOption(wrong, names) {
 export function noJson(value, error, copied) {
   const isObject = typeof value === "object" && value !== null;
   if (isObject && error instanceof Error) return flaw(value, "", error, copied);
-  const found = Array.isArray(value) ? "an array" : value === null ? "null" : typeof value;
+  const found = isObject || typeof value === "string" ? JSON.stringify(value).slice(0, 40) : String(value);
   return invalid("request", `found ${found}, expected an object of parameters`);
 }
 

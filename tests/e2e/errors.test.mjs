@@ -129,7 +129,7 @@ const SILENT = {
   queue: "GPUQueue.prototype.onSubmittedWorkDone",
 };
 for (const [kind, method] of Object.entries(SILENT)) {
-  folders[`silent-${kind}`] = {
+  folders[`silent-${kind}/`] = {
     "silent.js": `${method} = () => new Promise(() => {});
       const { setTimeout } = globalThis;
       globalThis.setTimeout = (callback, milliseconds) => setTimeout(callback, milliseconds / 20);`,
