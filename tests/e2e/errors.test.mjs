@@ -193,6 +193,7 @@ test("loading: addresses without a model", async () => {
   const load = (address) => page.evaluate((address) => failure(Engine.load(address)), address);
   check(await load("nowhere/"), "fetch", /\/nowhere\/config\.json: there is no such file\. Check/);
   check(await load("http://127.0.0.1:1/"), "fetch", /127\.0\.0\.1:1\/config\.json.*CORS/);
+  check(await load("http://[/"), "invalid_request", /^model: found "http:\/\/\[\/", expected an address/);
   await stillAnswers();
 });
 
