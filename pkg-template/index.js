@@ -4,7 +4,7 @@
  * @example
  * import { Engine } from "tabloom";
  *
- * const engine = await Engine.load("/models/my-model/");
+ * const engine = await Engine.load("smollm2-360m");
  * const stream = await engine.chat.completions.create({
  *   messages: [{ role: "user", content: "Tell me a story." }],
  *   stream: true,
