@@ -34,7 +34,7 @@ export * from "./types.js";
 
 /** @import { EngineInfo, EngineMetrics, LanguageModel, LoadOptions, ModelList, ModelSource, Probe, ProbeOptions } from "./types.js" */
 /** @import { Serving } from "./calls/calls.js" */
-/** @import { ChatMessage, CreateChatCompletion, CreateEmbedding, TokenizeOptions } from "./types.js" */
+/** @import { ChatMessageParam, CreateChatCompletion, CreateEmbedding, TokenizeOptions } from "./types.js" */
 
 /** Milliseconds for the note that a model was loaded. */
 const NOTING = 2000;
@@ -231,7 +231,7 @@ export class Engine {
    *
    * Control tokens (`<|im_start|>`) in a text count as such; in a message they are text.
    *
-   * @param {string | readonly ChatMessage[]} input
+   * @param {string | readonly ChatMessageParam[]} input
    * @param {TokenizeOptions | null} [options]
    * @returns {Promise<number[]>}
    */
@@ -242,7 +242,7 @@ export class Engine {
   /**
    * How many tokens {@link Engine.tokenize} gives.
    *
-   * @param {string | readonly ChatMessage[]} input
+   * @param {string | readonly ChatMessageParam[]} input
    * @param {TokenizeOptions | null} [options]
    * @returns {Promise<number>}
    */
@@ -267,7 +267,7 @@ export class Engine {
    * In this text, control tokens of the template and look-alikes in messages are the same: where others
    * write the messages, use chat completions.
    *
-   * @param {readonly ChatMessage[]} messages
+   * @param {readonly ChatMessageParam[]} messages
    * @param {TokenizeOptions | null} [options]
    * @returns {Promise<string>}
    */

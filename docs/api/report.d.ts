@@ -566,7 +566,7 @@ export { TabloomError };
 export * from "./types.js";
 import type { EngineInfo, EngineMetrics, LanguageModel, LoadOptions, ModelList, ModelSource, Probe, ProbeOptions } from "./types.js";
 import type { Serving } from "./calls/calls.js";
-import type { ChatMessage, CreateChatCompletion, CreateEmbedding, TokenizeOptions } from "./types.js";
+import type { ChatMessageParam, CreateChatCompletion, CreateEmbedding, TokenizeOptions } from "./types.js";
 export declare class Engine {
     #private;
     chat: {
@@ -585,12 +585,12 @@ export declare class Engine {
     get info(): EngineInfo;
     get host(): import("./types.js").HostKind | null;
     metrics(): Promise<EngineMetrics>;
-    tokenize(input: string | readonly ChatMessage[], options?: TokenizeOptions | null): Promise<number[]>;
-    countTokens(input: string | readonly ChatMessage[], options?: TokenizeOptions | null): Promise<number>;
+    tokenize(input: string | readonly ChatMessageParam[], options?: TokenizeOptions | null): Promise<number[]>;
+    countTokens(input: string | readonly ChatMessageParam[], options?: TokenizeOptions | null): Promise<number>;
     detokenize(tokens: Iterable<number>, options?: {
         signal?: AbortSignal;
     } | null): Promise<string>;
-    applyChatTemplate(messages: readonly ChatMessage[], options?: TokenizeOptions | null): Promise<string>;
+    applyChatTemplate(messages: readonly ChatMessageParam[], options?: TokenizeOptions | null): Promise<string>;
     languageModel(): LanguageModel;
     close(): void;
 }
@@ -660,41 +660,48 @@ export * from "./types/tools.js";
 import type { RequestOptions } from "./requests.js";
 import type { SharedAnswer, SharedParams } from "./shared.js";
 import type { CustomTool, Tool, ToolCall, ToolCallDelta, ToolChoice } from "./tools.js";
-export type ChatContent = string | readonly TextPart[];
+export type ChatContent = string | TextPart[];
 export interface TextPart {
   type: "text";
   text: string;
 }
-export interface OtherPart {
-  type: "image_url" | "input_audio" | "file";
-}
-export interface RefusalPart {
-  type: "refusal";
-  refusal: string;
-}
-export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage;
+export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 export interface SystemMessage {
   role: "system" | "developer";
   content: ChatContent;
 }
 export interface UserMessage {
   role: "user";
-  content: string | readonly (TextPart | OtherPart)[];
+  content: ChatContent;
 }
 export interface AssistantMessage {
   role: "assistant";
-  content?: string | readonly (TextPart | RefusalPart)[] | null;
+  content?: ChatContent | null;
   reasoning_content?: string | null;
   reasoning?: string | null;
-  tool_calls?: readonly (ToolCall | CustomTool)[] | null;
-  prefix?: boolean | null;
+  tool_calls?: ToolCall[];
+  prefix?: boolean;
   refusal?: string | null;
 }
 export interface ToolMessage {
   role: "tool";
   tool_call_id: string;
   content: ChatContent;
-  name?: string | null;
+  name?: string;
+}
+export type ChatMessageParam =
+  | { role: "system" | "developer"; content: string | readonly TextPart[] }
+  | { role: "user"; content: string | readonly (TextPart | OtherPart)[] }
+  | AssistantMessageParam
+  | { role: "tool"; tool_call_id: string; content: string | readonly TextPart[]; name?: string | null }
+  | FunctionMessage;
+export interface OtherPart {
+  type: "image_url" | "input_audio" | "file";
+}
+export interface AssistantMessageParam extends Omit<AssistantMessage, "content" | "tool_calls" | "prefix"> {
+  content?: string | readonly (TextPart | { type: "refusal"; refusal: string })[] | null;
+  tool_calls?: readonly (ToolCall | CustomTool)[] | null;
+  prefix?: boolean | null;
 }
 export interface FunctionMessage {
   role: "function";
@@ -702,7 +709,7 @@ export interface FunctionMessage {
   content: string | null;
 }
 export interface ChatCompletionParams extends SharedParams {
-  messages: readonly ChatMessage[];
+  messages: readonly ChatMessageParam[];
   max_completion_tokens?: number | null;
   max_tokens?: number | null;
   tools?: readonly (Tool | CustomTool)[] | null;

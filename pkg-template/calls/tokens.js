@@ -2,14 +2,14 @@ import { plain } from "./arguments.js";
 import { Whole, ask, now } from "./calls.js";
 
 /** @import { Serving } from "./calls.js" */
-/** @import { ChatMessage, TokenizeOptions } from "../types.js" */
+/** @import { ChatMessageParam, TokenizeOptions } from "../types.js" */
 
 /**
  * Asks for the tokens of a text, or for what the chat template makes of a conversation.
  *
  * @param {Serving} session
  * @param {"tokenize" | "template"} task
- * @param {string | readonly ChatMessage[]} input
+ * @param {string | readonly ChatMessageParam[]} input
  * @param {TokenizeOptions | null} [options]
  * @returns {Promise<any>}
  */

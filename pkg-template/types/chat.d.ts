@@ -4,7 +4,7 @@ import type { SharedAnswer, SharedParams } from "./shared.js";
 import type { CustomTool, Tool, ToolCall, ToolCallDelta, ToolChoice } from "./tools.js";
 
 /** A text, whole or in parts. */
-export type ChatContent = string | readonly TextPart[];
+export type ChatContent = string | TextPart[];
 
 /** A text that is part of a message. */
 export interface TextPart {
@@ -12,19 +12,8 @@ export interface TextPart {
   text: string;
 }
 
-/** What of OpenAI's is no text: requests that have it are refused, by its place. */
-export interface OtherPart {
-  type: "image_url" | "input_audio" | "file";
-}
-
-/** What the assistant said instead of an answer, as part of a message. */
-export interface RefusalPart {
-  type: "refusal";
-  refusal: string;
-}
-
-/** A message of a conversation; OpenAI's messages can be assigned to it. */
-export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage;
+/** A message of a conversation; it can be assigned to OpenAI's. */
+export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
 /** Instructions from the application. */
 export interface SystemMessage {
@@ -35,7 +24,7 @@ export interface SystemMessage {
 /** A message of the person. */
 export interface UserMessage {
   role: "user";
-  content: string | readonly (TextPart | OtherPart)[];
+  content: ChatContent;
 }
 
 /**
@@ -45,15 +34,15 @@ export interface UserMessage {
 export interface AssistantMessage {
   role: "assistant";
   /** May be null, or left out, where tools are called. */
-  content?: string | readonly (TextPart | RefusalPart)[] | null;
+  content?: ChatContent | null;
   /** What the model thought before it answered; chat templates keep or drop it. */
   reasoning_content?: string | null;
   /** The same, as vLLM and OpenRouter name it; `reasoning_content` counts where both have a text. */
   reasoning?: string | null;
   /** The tools it called; messages of role `tool` have the results. */
-  tool_calls?: readonly (ToolCall | CustomTool)[] | null;
+  tool_calls?: ToolCall[];
   /** The model continues this message, the last one. */
-  prefix?: boolean | null;
+  prefix?: boolean;
   /** What it said instead of an answer; the text where there is no other. */
   refusal?: string | null;
 }
@@ -65,10 +54,33 @@ export interface ToolMessage {
   tool_call_id: string;
   content: ChatContent;
   /** The tool's name. */
-  name?: string | null;
+  name?: string;
 }
 
-/** OpenAI's older kind of a tool's result: requests that have it are refused. */
+/**
+ * A message as requests take it: ours or OpenAI's, whose lists may be read-only. What of OpenAI's is not supported is
+ * refused by its place.
+ */
+export type ChatMessageParam =
+  | { role: "system" | "developer"; content: string | readonly TextPart[] }
+  | { role: "user"; content: string | readonly (TextPart | OtherPart)[] }
+  | AssistantMessageParam
+  | { role: "tool"; tool_call_id: string; content: string | readonly TextPart[]; name?: string | null }
+  | FunctionMessage;
+
+/** What of OpenAI's is no text, and is refused. */
+export interface OtherPart {
+  type: "image_url" | "input_audio" | "file";
+}
+
+/** What the model said, as requests take it. */
+export interface AssistantMessageParam extends Omit<AssistantMessage, "content" | "tool_calls" | "prefix"> {
+  content?: string | readonly (TextPart | { type: "refusal"; refusal: string })[] | null;
+  tool_calls?: readonly (ToolCall | CustomTool)[] | null;
+  prefix?: boolean | null;
+}
+
+/** OpenAI's older kind of a tool's result, which is refused. */
 export interface FunctionMessage {
   role: "function";
   name: string;
@@ -76,7 +88,7 @@ export interface FunctionMessage {
 }
 
 export interface ChatCompletionParams extends SharedParams {
-  messages: readonly ChatMessage[];
+  messages: readonly ChatMessageParam[];
   max_completion_tokens?: number | null;
   max_tokens?: number | null;
   /** Functions that the model may call, at most 128; not together with structured output. */

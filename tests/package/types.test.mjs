@@ -34,7 +34,7 @@ export interface SvelteHTMLElements { [name: string]: unknown }`,
 /** A chat's parameters and answers, ours and OpenAI's. */
 const CHAT = `
 import OpenAI from "openai";
-import { Engine, type ChatCompletion, type ChatCompletionChunk, type ChatMessage, type Tool } from "tabloom";
+import { Engine, type ChatCompletion, type ChatCompletionChunk, type ChatMessage, type ChatMessageParam, type Tool } from "tabloom";
 
 declare const engine: Engine;
 declare const flag: boolean;
@@ -80,7 +80,7 @@ declare const any: OpenAI.ChatCompletionCreateParams;
 declare const tools: OpenAI.ChatCompletionTool[];
 declare const choice: OpenAI.ChatCompletionToolChoiceOption;
 declare const format: NonNullable<OpenAI.ChatCompletionCreateParams["response_format"]>;
-const conversation: readonly ChatMessage[] = theirs;
+const conversation: readonly ChatMessageParam[] = theirs;
 const one: ChatCompletion = await completions.create(asked);
 for await (const { choices } of await completions.create(streamed)) void choices[0]?.delta.content;
 await completions.create(any);
@@ -102,10 +102,12 @@ for await (const chunk of stream) {
   const piece: OpenAI.ChatCompletionChunk = chunk;
   void piece;
 }
+declare const ours: ChatMessage[];
+const said: OpenAI.ChatCompletionMessageParam[] = ours;
 const embedded: OpenAI.CreateEmbeddingResponse = await engine.embeddings.create({ input: ["a"] });
 const card: OpenAI.Model = (await engine.models.list()).data[0]!;
 const client = new OpenAI({ fetch: engine.fetch, apiKey: "none", dangerouslyAllowBrowser: true });
-export { also, answer, card, client, conversation, embedded, encoded, next, one, tool, vector };
+export { also, answer, card, client, conversation, embedded, encoded, next, one, said, tool, vector };
 `;
 
 /** Codes of errors are a union. */
