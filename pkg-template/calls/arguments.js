@@ -4,8 +4,8 @@
 /** Why they are refused. */
 export const refusal = () => import("./refusal.js");
 
-/** Most levels of a value: the engine reads no more. */
-const LEVELS = 100;
+/** Most levels of a value, and characters of it as JSON: the engine reads little more. */
+const [LEVELS, LONGEST] = [100, 20_000_000];
 
 /**
  * What `use` makes of a copy of an object, which it gets at once: proxies become what they stand for, functions are
@@ -32,7 +32,9 @@ export async function plain(value, use) {
 function copied(value) {
   const written = (/** @type {string} */ _, /** @type {unknown} */ it) =>
     typeof it === "number" && !Number.isFinite(it) ? `${it}` : it;
-  const copy = JSON.parse(JSON.stringify(value, written) ?? null);
+  const text = JSON.stringify(value, written) ?? null;
+  if (text?.length > LONGEST) throw new RangeError(`more than ${LONGEST} characters`);
+  const copy = JSON.parse(text);
   if (isDeeper(copy, LEVELS)) throw new RangeError(`more than ${LEVELS} levels`);
   return copy;
 }

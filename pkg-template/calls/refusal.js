@@ -85,13 +85,13 @@ function flaw(value, path, error, copied, above = []) {
     }
   }
   const found = isWithin ? "an object within itself" : typeof value === "bigint" ? "a bigint" : error.message;
-  return invalid(path || "request", `found what JSON cannot hold (${found}), expected plain values`);
+  return invalid(path || "request", `found what cannot be sent (${found}), expected plain values`);
 }
 
 /** @param {any} value */
 function keys(value) {
   try {
-    return Object.keys(value ?? {});
+    return Object(value) === value ? Object.keys(value) : [];
   } catch {
     return [];
   }

@@ -72,7 +72,7 @@ describe("parameters are sent as JSON would send them", () => {
       const refused = await page.evaluate(`failure(engine.chat.completions.create(${params}))`);
       assert.ok(refused.typed, JSON.stringify(refused));
       assert.deepEqual([refused.code, refused.param], ["invalid_request", param]);
-      assert.match(refused.message, /found what JSON cannot hold \((an object within|a bigint|gone|.*revoked)/);
+      assert.match(refused.message, /found what cannot be sent \((an object within|a bigint|gone|.*revoked)/);
     }
     const deep = await page.evaluate(() => {
       let schema = {};
@@ -81,6 +81,12 @@ describe("parameters are sent as JSON would send them", () => {
     });
     assert.equal(deep.code, "invalid_request");
     assert.match(deep.param, /^structured_outputs\.json\.not\.not/);
+    const long = await page.evaluate(() => {
+      const content = "a".repeat(20_000_000);
+      return failure(engine.chat.completions.create({ messages: [{ role: "user", content }] }));
+    });
+    assert.deepEqual([long.code, long.param], ["invalid_request", "messages[0].content"]);
+    assert.match(long.message, /more than 20000000 characters/);
     for (const type of ["chat", "complete"]) nothing(type);
     const option = await page.evaluate(() => failure(Engine.load("model/", { kvBytes: /** @type {any} */ (1n) })));
     assert.deepEqual([option.code, option.param], ["invalid_request", "kvBytes"]);
