@@ -294,11 +294,22 @@ export class Engine {
   }
 
   /**
-   * Ends this engine's requests, with code `closed`, and frees what no other tab uses.
+   * Ends this engine's requests, with code `closed`. Its model stays in memory, for a tab that loads it again, until
+   * that is needed for another; {@link Engine.release} frees it.
    */
   close() {
+    this.#end();
+  }
+
+  /** Ends this engine's requests, with code `closed`, and frees its model at once if no other tab uses it. */
+  release() {
+    this.#end({ free: true });
+  }
+
+  /** @param {{free: true}} [details] */
+  #end(details) {
     const message = "the engine was closed. Load it again";
-    this.#session.close(new TabloomError({ code: "closed", message }));
+    this.#session.close(new TabloomError({ code: "closed", message, details }));
   }
 }
 

@@ -78,7 +78,8 @@ export type Notice =
   | { type: "credit"; id: number; chunks: number }
   | { type: "cancel"; id: number }
   | { type: "visible"; visible: boolean }
-  | { type: "bye" };
+  // The page leaves; `free`: the model goes, too, if no other page uses it.
+  | { type: "bye"; free?: true };
 
 /** What a host sends to a page. */
 export type Reply = (Answer & { id: number }) | Failed;

@@ -320,6 +320,28 @@ describe("requests", () => {
     });
   });
 
+  for (const host of ["shared", "leader"]) {
+    test(`an engine that is released says so, one that is closed does not (${host})`, async () => {
+      // The tab that has the worker.
+      await open({ host });
+      const page = await open({ host });
+      const failed = await page.evaluate(() => {
+        engine.release();
+        engine.close();
+        return failure(engine.metrics());
+      });
+      assert.equal(failed.code, "closed");
+      await until("left", 1);
+      await load(page, { host });
+      await page.evaluate(() => engine.close());
+      await until("left", 2);
+      assert.deepEqual(
+        reported("left").map(({ free }) => free),
+        [true, undefined],
+      );
+    });
+  }
+
   test("an engine can be closed while it recovers", async () => {
     const page = await open({ host: "private" });
     fates.chat = [{ fate: "close", at: 2 }];
