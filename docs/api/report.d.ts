@@ -593,6 +593,7 @@ export declare class Engine {
     applyChatTemplate(messages: readonly ChatMessageParam[], options?: TokenizeOptions | null): Promise<string>;
     languageModel(): LanguageModel;
     close(): void;
+    release(): void;
 }
 declare class Completions {
     #private;
