@@ -3,7 +3,7 @@
  *
  * @example
  * <script type="module" src="tabloom/element.js"></script>
- * <tabloom-chat model="/models/my-model/"></tabloom-chat>
+ * <tabloom-chat model="smollm2-360m"></tabloom-chat>
  *
  * @module tabloom/element
  */
@@ -134,8 +134,15 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @cssstate error - something went wrong
  */
 export class TabloomChat extends Base {
-  /** The texts of elements made from now on; change them for another language. */
-  static texts = TEXTS;
+  /** The texts of elements made from now on; change or set them, all or some, for another language. */
+  static get texts() {
+    return TEXTS;
+  }
+
+  static set texts(some) {
+    Object.assign(TEXTS, some);
+  }
+
   /** What shows code in colours, and mathematics; set it before the first element is made. */
   static renderers = RENDERERS;
   static observedAttributes = [...OF_ENGINE, "autoload", "placeholder"];
@@ -188,7 +195,7 @@ export class TabloomChat extends Base {
   connectedCallback() {
     this.#begun = true;
     if (!this.#history) {
-      this.#history = new History(this.storage, this.id || (this.model ?? ""));
+      this.#history = new History(this.storage, this.id || (this.model ?? ""), this);
       const kept = this.#chat.conversation.messages.length > 0 ? [] : this.#history.read();
       if (kept.length > 0) this.#chat.show(kept);
     }
@@ -392,10 +399,7 @@ export class TabloomChat extends Base {
   /** The model to load, and how. */
   #wanted() {
     const { model, workerUrl } = this;
-    if (!model) {
-      const message = "model: found no attribute, expected a model's address or name";
-      throw new TabloomError({ code: "invalid_request", message, param: "model" });
-    }
+    if (!model) throw invalid("model", "no attribute, expected a model's address or name");
     const device = this.#processor ? "cpu" : (this.device ?? undefined);
     const options = /** @type {LoadOptions} */ ({ device, quantize: this.quantize ?? undefined, workerUrl });
     return { model, options };
@@ -406,8 +410,7 @@ export class TabloomChat extends Base {
       const text = this.getAttribute(attribute);
       const number = numeric(text);
       if (!Number.isNaN(number)) return number ?? undefined;
-      const message = `${attribute}: found ${JSON.stringify(text)}, expected a number`;
-      throw new TabloomError({ code: "invalid_request", message, param: attribute });
+      throw invalid(attribute, `${JSON.stringify(text)}, expected a number`);
     });
     return { temperature, max_completion_tokens };
   }
@@ -454,6 +457,14 @@ export class TabloomChat extends Base {
  */
 function numeric(text) {
   return text?.trim() ? Number(text) : null;
+}
+
+/**
+ * @param {string} param
+ * @param {string} found
+ */
+function invalid(param, found) {
+  return new TabloomError({ code: "invalid_request", message: `${param}: found ${found}`, param });
 }
 
 if (globalThis.customElements && !customElements.get("tabloom-chat")) {

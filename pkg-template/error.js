@@ -1,3 +1,5 @@
+/** @import { ErrorCode } from "./types.js" */
+
 /**
  * An error of the engine, in the shape of OpenAI's clients' errors.
  *
@@ -7,12 +9,12 @@
  */
 export class TabloomError extends Error {
   /**
-   * @param {{code: string, message: string, param?: string | null, details?: unknown}} wire
+   * @param {{code: ErrorCode, message: string, param?: string | null, details?: unknown}} wire
    */
   constructor({ code, message, param = null, details = null }) {
     super(message);
     this.name = "TabloomError";
-    /** @type {string} */
+    /** @type {ErrorCode} */
     this.code = code;
     /** @type {string | null} */
     this.param = param;

@@ -4,7 +4,7 @@
  * @example
  * import { Engine } from "tabloom";
  *
- * const engine = await Engine.load("/models/my-model/");
+ * const engine = await Engine.load("smollm2-360m");
  * const stream = await engine.chat.completions.create({
  *   messages: [{ role: "user", content: "Tell me a story." }],
  *   stream: true,
@@ -15,14 +15,15 @@
  */
 
 import { unlessAborted, whenAborted } from "./abort.js";
+import { misnamed, plain, refusal } from "./calls/arguments.js";
 import { Whole, ask, complete, now } from "./calls/calls.js";
 import { TextCompletions } from "./calls/completions.js";
-import { detokenizing, tokenizing } from "./calls/tokens.js";
+import { detokenize, tokenize } from "./calls/tokens.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./host/ladder.js";
 import { Session } from "./host/session.js";
 import { budget, interrupted, mark } from "./memory.js";
-import { addressOf, nameOf } from "./models/address.js";
+import { addressOf, isAddress, nameOf } from "./models/address.js";
 import { Models } from "./models/kept.js";
 import { identify } from "./models/source.js";
 import { persist } from "./models/store.js";
@@ -34,23 +35,31 @@ export * from "./types.js";
 
 /** @import { EngineInfo, EngineMetrics, LanguageModel, LoadOptions, ModelList, ModelSource, Probe, ProbeOptions } from "./types.js" */
 /** @import { Serving } from "./calls/calls.js" */
-/** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionParams, ChatMessage } from "./types.js" */
-/** @import { EmbeddingParams, EmbeddingResponse, RequestOptions, TokenizeOptions } from "./types.js" */
+/** @import { ChatMessageParam, CreateChatCompletion, CreateEmbedding, TokenizeOptions } from "./types.js" */
 
 /** Values of the option `crossOriginStorage`. */
 const SHARED = ["public", "all", "none"];
 /** Milliseconds for the note that a model was loaded. */
 const NOTING = 2000;
 
+/** The names of the options of `Engine.load`. */
+const OPTIONS =
+  "onProgress signal workerUrl host isolation fallback persist registry quantisation hub draft budgetBytes device store quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage";
+
+/** @type {Models | undefined} made when it is asked for: bundlers leave out what a page does not use */
+let store;
+
 /** A loaded model in a worker; the page's thread never waits for it. */
 export class Engine {
-  /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
-  static store = new Models();
-
   #session;
-  #budget;
   /** @type {LanguageModel | undefined} */
   #languageModel;
+  #told;
+
+  /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
+  static get store() {
+    return (store ??= new Models());
+  }
 
   /**
    * Whether the page of this tab died while it loaded a model, mostly for want of memory, and began anew. It is
@@ -82,13 +91,15 @@ export class Engine {
    *
    * @param {ModelSource} source name, or address of the folder or file, absolute or relative to the
    *   page, or its files
-   * @param {LoadOptions} [options]
+   * @param {LoadOptions | null} [options]
    * @returns {Promise<Engine>}
    */
-  static async load(source, options = {}) {
-    const { signal } = options;
+  static async load(source, options) {
+    if (!globalThis.Worker && !globalThis.SharedWorker) throw (await refusal()).noWorkers();
+    await misnamed(options, OPTIONS);
+    const { signal } = options ?? {};
     signal?.throwIfAborted();
-    const loading = Engine.#load(source, options);
+    const loading = Engine.#load(source, options ?? {});
     return signal ? unlessAborted(loading, signal) : loading;
   }
 
@@ -102,23 +113,25 @@ export class Engine {
       signal,
       workerUrl,
       host = "auto",
-      isolation = "shared",
       fallback,
+      persist: lasting,
       registry,
       quantisation,
       crossOriginStorage = "public",
-      ...settings
+      ...others
     } = options;
     if (!SHARED.includes(crossOriginStorage)) throw unknown(crossOriginStorage);
+    const { isolation = "shared", ...settings } = await plain(others, (copy) => copy);
     const { pin, ...model } = await identify(source, options);
     const { draft } = settings;
-    const isNamed = typeof draft === "string" || draft instanceof URL;
-    const drafter = isNamed ? await identify(draft, { ...options, quantisation: undefined }, "draft") : null;
+    const drafter =
+      typeof draft === "string" ? await identify(draft, { ...options, quantisation: undefined }, "draft") : null;
     if (drafter) settings.draft = drafter.url;
     signal?.throwIfAborted();
-    if (settings.hub) settings.hub = addressOf(settings.hub);
-    const allowed = budget(settings.budgetBytes);
-    settings.budgetBytes = allowed.budgetBytes;
+    if (settings.hub) settings.hub = addressOf(settings.hub, "hub");
+    const name = typeof source === "string" && !isAddress(source) ? source : null;
+    const told = { name, ...budget(settings.budgetBytes) };
+    settings.budgetBytes = told.budgetBytes;
     const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
     const isShared = crossOriginStorage !== "none" && !model.files && "crossOriginStorage" in navigator;
     const urls = drafter ? [model.url, drafter.url] : [model.url];
@@ -134,7 +147,7 @@ export class Engine {
     try {
       await session.start(onProgress);
       if (session.info?.stored) {
-        persist();
+        persist(lasting);
         const kind = settings.store ?? "cache";
         const notes = [noteUse(kind, model.url, pin)];
         if (drafter) notes.push(noteUse(kind, drafter.url, drafter.pin));
@@ -145,7 +158,7 @@ export class Engine {
       over.abort();
       ended();
     }
-    return new Engine(session, allowed);
+    return new Engine(session, told);
   }
 
   /**
@@ -155,10 +168,11 @@ export class Engine {
    * starts. One without is looked at, by a worker that begins to load it and stops before its weights: what
    * is wrong with it is its `problem`, the error that {@link Engine.load} would reject with.
    *
-   * @param {ProbeOptions} [options]
+   * @param {ProbeOptions | null} [options]
    * @returns {Promise<Probe>}
    */
   static async probe(options) {
+    await misnamed(options, "models kvBytes budgetBytes signal workerUrl hub registry");
     return (await import("./probe.js")).probe(options);
   }
 
@@ -166,11 +180,11 @@ export class Engine {
    * Use {@link Engine.load}.
    *
    * @param {Serving} session
-   * @param {ReturnType<typeof budget>} allowed
+   * @param {Pick<EngineInfo, "name" | "budgetBytes" | "budgetReason">} told what the page knows of it
    */
-  constructor(session, allowed) {
+  constructor(session, told) {
     this.#session = session;
-    this.#budget = allowed;
+    this.#told = told;
     /** @readonly */
     this.chat = { completions: new Completions(session) };
     /** @readonly */
@@ -202,7 +216,7 @@ export class Engine {
 
   /** What was loaded, and on what. */
   get info() {
-    return /** @type {EngineInfo} */ ({ ...this.#session.info, ...this.#budget });
+    return /** @type {EngineInfo} */ ({ ...this.#session.info, ...this.#told });
   }
 
   /**
@@ -227,20 +241,19 @@ export class Engine {
    *
    * Control tokens (`<|im_start|>`) in a text count as such; in a message they are text.
    *
-   * @param {string | ChatMessage[]} input
-   * @param {TokenizeOptions} [options]
+   * @param {string | readonly ChatMessageParam[]} input
+   * @param {TokenizeOptions | null} [options]
    * @returns {Promise<number[]>}
    */
   async tokenize(input, options) {
-    const message = tokenizing("tokenize", input, options);
-    return (await ask(this.#session, new Whole(message), options)).tokens;
+    return (await tokenize(this.#session, "tokenize", input, options)).tokens;
   }
 
   /**
    * How many tokens {@link Engine.tokenize} gives.
    *
-   * @param {string | ChatMessage[]} input
-   * @param {TokenizeOptions} [options]
+   * @param {string | readonly ChatMessageParam[]} input
+   * @param {TokenizeOptions | null} [options]
    * @returns {Promise<number>}
    */
   async countTokens(input, options) {
@@ -250,13 +263,12 @@ export class Engine {
   /**
    * The text of token ids, with special tokens by name.
    *
-   * @param {number[]} tokens
-   * @param {{signal?: AbortSignal}} [options]
+   * @param {Iterable<number>} tokens
+   * @param {{signal?: AbortSignal} | null} [options]
    * @returns {Promise<string>}
    */
-  async detokenize(tokens, { signal } = {}) {
-    signal?.throwIfAborted();
-    return (await ask(this.#session, new Whole(detokenizing(tokens)), { signal })).prompt;
+  async detokenize(tokens, options) {
+    return (await detokenize(this.#session, tokens, options)).prompt;
   }
 
   /**
@@ -265,12 +277,12 @@ export class Engine {
    * In this text, control tokens of the template and look-alikes in messages are the same: where others
    * write the messages, use chat completions.
    *
-   * @param {ChatMessage[]} messages
-   * @param {TokenizeOptions} [options]
+   * @param {readonly ChatMessageParam[]} messages
+   * @param {TokenizeOptions | null} [options]
    * @returns {Promise<string>}
    */
   async applyChatTemplate(messages, options) {
-    return ask(this.#session, new Whole(tokenizing("template", messages, options)), options);
+    return tokenize(this.#session, "template", messages, options);
   }
 
   /**
@@ -291,11 +303,22 @@ export class Engine {
   }
 
   /**
-   * Ends this engine's requests, with code `closed`, and frees what no other tab uses.
+   * Ends this engine's requests, with code `closed`. Its model stays in memory, for a tab that loads it again, until
+   * that is needed for another; {@link Engine.release} frees it.
    */
   close() {
+    this.#end();
+  }
+
+  /** Ends this engine's requests, with code `closed`, and frees its model at once if no other tab uses it. */
+  release() {
+    this.#end({ free: true });
+  }
+
+  /** @param {{free: true}} [details] */
+  #end(details) {
     const message = "the engine was closed. Load it again";
-    this.#session.close(new TabloomError({ code: "closed", message }));
+    this.#session.close(new TabloomError({ code: "closed", message, details }));
   }
 }
 
@@ -307,20 +330,8 @@ class Completions {
     this.#session = session;
   }
 
-  /**
-   * Answers a conversation, in OpenAI's shapes.
-   *
-   * With `stream: true` the promise gives an async iterator of chunks; leaving its loop cancels
-   * the request. Without, it gives the whole completion.
-   *
-   * @template {ChatCompletionParams} P
-   * @param {P} params
-   * @param {RequestOptions} [options]
-   * @returns {Promise<P extends {stream: true} ? AsyncIterableIterator<ChatCompletionChunk> : ChatCompletion>}
-   */
-  async create(params, options) {
-    return complete(this.#session, "chat", params, params.n ?? 1, options);
-  }
+  /** @type {CreateChatCompletion} */
+  create = (params, options) => complete(this.#session, "chat", params, ({ n }) => n ?? 1, options);
 }
 
 /** The models of the engine: the one that was loaded. */
@@ -353,17 +364,12 @@ class Embeddings {
     this.#session = session;
   }
 
-  /**
-   * Turns texts into vectors, in OpenAI's shapes: final hidden states, pooled and scaled to length 1.
-   *
-   * @param {EmbeddingParams} params
-   * @param {RequestOptions} [options]
-   * @returns {Promise<EmbeddingResponse>}
-   */
-  async create(params, options) {
-    options?.signal?.throwIfAborted();
-    return ask(this.#session, new Whole({ type: "embed", request: structuredClone(params) }), options);
-  }
+  /** @type {CreateEmbedding} */
+  create = (params, options) => {
+    /** @returns {Promise<any>} */
+    const embed = (/** @type {object} */ request) => ask(this.#session, new Whole({ type: "embed", request }), options);
+    return plain(params, embed);
+  };
 }
 
 /** @param {unknown} found */

@@ -28,12 +28,16 @@ const LIMITS = /** @type {const} */ ([
   "maxComputeWorkgroupsPerDimension",
 ]);
 
+/** What there is of a browser: on a server nothing. */
+const browser = /** @type {Navigator & {deviceMemory?: number}} */ (globalThis.navigator ?? {});
+const secure = globalThis.isSecureContext;
+
 /**
- * @param {ProbeOptions} [options]
+ * @param {ProbeOptions | null} [options]
  * @returns {Promise<Probe>}
  */
-export async function probe(options = {}) {
-  const { models = [], kvBytes = KV_BYTES, hub, registry, signal, workerUrl } = options;
+export async function probe(options) {
+  const { models = [], kvBytes = KV_BYTES, hub, registry, signal, workerUrl, budgetBytes } = options ?? {};
   signal?.throwIfAborted();
   models.forEach(check);
   const places = await Promise.all(models.map((model, index) => placesOf(model, { hub, registry }, index)));
@@ -43,12 +47,14 @@ export async function probe(options = {}) {
     available(),
     Promise.all(KINDS.map(async (kind) => (await openStore(kind)) !== null)),
   ]);
-  const { deviceMemory } = /** @type {{deviceMemory?: number}} */ (navigator);
-  const memory = { deviceBytes: deviceMemory ? deviceMemory * GIB : null, ...budget(options.budgetBytes) };
+  const memory = {
+    deviceBytes: browser.deviceMemory ? browser.deviceMemory * GIB : null,
+    ...budget(budgetBytes),
+  };
   const complete = (await new Models().list()).filter((entry) => entry.complete);
   const workers = {
     shared: "SharedWorker" in globalThis,
-    service: "serviceWorker" in navigator,
+    service: "serviceWorker" in browser,
     locks,
   };
   const life = signal ? childOf(signal) : new AbortController();
@@ -70,7 +76,7 @@ export async function probe(options = {}) {
       };
     });
     return {
-      secure: isSecureContext,
+      secure: Boolean(secure),
       gpu,
       memory,
       workers,
@@ -112,11 +118,12 @@ async function look({ model = "", quantisation, quantize }, index, options) {
 async function gpuReport() {
   const none = { available: false, name: null, software: false, f16: false, subgroups: false, timestamps: false };
   const missing = (/** @type {string} */ reason) => ({ ...none, reason, adapter: null, limits: null });
-  if (!isSecureContext) return missing("the page is not served over https");
-  if (!navigator.gpu) return missing("the browser has no WebGPU");
+  if (secure === undefined) return missing("there is no browser");
+  if (!secure) return missing("the page is not served over https");
+  if (!browser.gpu) return missing("the browser has no WebGPU");
   let adapter;
   try {
-    const asked = navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
+    const asked = browser.gpu.requestAdapter({ powerPreference: "high-performance" });
     adapter = await unlessAborted(asked, AbortSignal.timeout(PATIENCE));
   } catch (/** @type {any} */ error) {
     return missing(`the browser gave no adapter: ${error.message}`);
@@ -145,7 +152,7 @@ async function gpuReport() {
 /** What the browser grants; nothing is known where the page is denied storage. */
 async function storageReport() {
   const { usage, quota } = await estimate();
-  const persisted = await navigator.storage?.persisted?.().catch(() => null);
+  const persisted = await browser.storage?.persisted?.().catch(() => null);
   return { usage, quota, persisted: persisted ?? null };
 }
 

@@ -2,6 +2,7 @@
 
 export * from "./types/chat.js";
 export * from "./types/completions.js";
+export * from "./types/errors.js";
 export * from "./types/load.js";
 export * from "./types/metrics.js";
 export * from "./types/probe.js";

@@ -52,13 +52,29 @@ async function share() {
   globalThis.fetch = sharing.fetch;
 }
 
+/** This script's name where its address has the version, as that of a page without a bundler. */
+const VERSIONED = /worker\.js(?=\?tabloom=[^/]+$)/;
+
+/** @returns {Promise<typeof import("./wasm/tabloom.js")>} of the version that the page has asked for */
+async function module() {
+  const here = import.meta.url;
+  if (!VERSIONED.test(here)) {
+    const bundled = await import("./wasm/tabloom.js");
+    await bundled.default();
+    return bundled;
+  }
+  // Else a cache might give this script another version's module.
+  const named = await import(/* webpackIgnore: true */ /* @vite-ignore */ here.replace(VERSIONED, "wasm/tabloom.js"));
+  await named.default({ module_or_path: here.replace(VERSIONED, "wasm/tabloom_bg.wasm") });
+  return named;
+}
+
 /** Loads the WebAssembly module. `whenGone` resolves when the tab that holds a lock is gone. */
 async function start() {
   completeWebGpu();
   // No load depends on it.
   await share().catch(() => {});
-  const { default: init, Host } = await import("./wasm/tabloom.js");
-  await init();
+  const { Host } = await module();
   const claim = (/** @type {string} */ lock, /** @type {AbortSignal} */ signal) => new Claim(lock, signal);
   const open = sharing?.openStore ?? openStore;
   const environment = { loadGrammar, whenGone: whenFree, toJson, openStore: open, sweep, claim };

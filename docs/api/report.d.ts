@@ -1,12 +1,10 @@
 // calls/completions.d.ts
 import type { Serving } from "./calls.js";
-import type { Completion, CompletionChunk, CompletionParams, RequestOptions } from "../types.js";
+import type { CreateCompletion } from "../types.js";
 export declare class TextCompletions {
     #private;
     constructor(session: Serving);
-    create<P extends CompletionParams>(params: P, options?: RequestOptions): Promise<P extends {
-        stream: true;
-    } ? AsyncIterableIterator<CompletionChunk> : Completion>;
+    create: CreateCompletion;
 }
 
 // element.d.ts
@@ -23,7 +21,7 @@ declare const Base: {
 };
 export declare class TabloomChat extends Base {
     #private;
-    static texts: {
+    static get texts(): {
         conversation: string;
         user: string;
         assistant: string;
@@ -83,6 +81,66 @@ export declare class TabloomChat extends Base {
         listening: string;
         notHeard: string;
     };
+    static set texts(some: {
+        conversation: string;
+        user: string;
+        assistant: string;
+        title: string;
+        promise: string;
+        start: string;
+        input: string;
+        placeholder: string;
+        send: string;
+        stop: string;
+        clear: string;
+        copy: string;
+        copyQuestion: string;
+        copyCode: string;
+        copied: string;
+        notCopied: string;
+        edit: string;
+        editing: string;
+        cancel: string;
+        again: string;
+        continue: string;
+        older: string;
+        newer: string;
+        latest: string;
+        connecting: string;
+        download: string;
+        compile: string;
+        ready: string;
+        thinking: string;
+        next: string;
+        length: string;
+        full: string;
+        stopped: string;
+        forgotten: string;
+        problem: string;
+        noGpu: string;
+        interrupted: string;
+        retry: string;
+        processor: string;
+        attach: string;
+        attachments: string;
+        attached: string;
+        detach: string;
+        pasted: string;
+        asText: string;
+        drop: string;
+        characters: string;
+        tokens: string;
+        noText: string;
+        emptyFile: string;
+        picture: string;
+        unreadable: string;
+        tooLong: string;
+        over: string;
+        read: string;
+        dictate: string;
+        listening: string;
+        notHeard: string;
+    });
     static renderers: {
         code: import("./element/prose/renderers.js").CodeRenderer | null;
         math: import("./element/prose/renderers.js").MathRenderer | null;
@@ -236,7 +294,7 @@ export declare class Editing {
 import type { TabloomChatMessage as Message } from "./types.js";
 export declare class History {
     #private;
-    constructor(storage: string | null, name: string);
+    constructor(storage: string | null, name: string, owner: Node);
     read(): Message[];
     write(messages: Message[]): void;
 }
@@ -340,7 +398,7 @@ export declare function titleOf(content: string): string;
 // element/types.d.ts
 import type { Engine, TabloomError } from "../index.js";
 import type { TabloomChat } from "../element.js";
-import type { FinishReason, Progress } from "../types.js";
+import type { FinishReason, LoadOptions, Progress } from "../types.js";
 export interface TabloomChatMessage {
   role: "user" | "assistant";
   content: string;
@@ -357,6 +415,23 @@ export interface TabloomChatEventMap {
   }>;
   "tabloom-error": CustomEvent<{ error: TabloomError | Error }>;
 }
+export interface TabloomChatAttributes {
+  model?: string;
+  autoload?: boolean;
+  system?: string;
+  temperature?: number | string;
+  "max-tokens"?: number | string;
+  device?: LoadOptions["device"];
+  quantize?: LoadOptions["quantize"];
+  placeholder?: string;
+  storage?: "session" | "local";
+  engine?: Engine | null;
+  messages?: TabloomChatMessage[];
+  workerUrl?: LoadOptions["workerUrl"];
+}
+export type TabloomChatHandlers = {
+  [K in keyof TabloomChatEventMap as `on${K}`]?: (event: TabloomChatEventMap[K]) => void;
+};
 declare global {
   interface HTMLElementTagNameMap {
     "tabloom-chat": TabloomChat;
@@ -459,12 +534,13 @@ export declare class Waiting {
 }
 
 // error.d.ts
+import type { ErrorCode } from "./types.js";
 export declare class TabloomError extends Error {
-    code: string;
+    code: ErrorCode;
     param: string | null;
     details: unknown;
     constructor({ code, message, param, details }: {
-        code: string;
+        code: ErrorCode;
         message: string;
         param?: string | null;
         details?: unknown;
@@ -485,14 +561,12 @@ export declare class Departure extends Error {
 // index.d.ts
 import { TextCompletions } from "./calls/completions.js";
 import { TabloomError } from "./error.js";
-import { budget } from "./memory.js";
 import { Models } from "./models/kept.js";
 export { TabloomError };
 export * from "./types.js";
 import type { EngineInfo, EngineMetrics, LanguageModel, LoadOptions, ModelList, ModelSource, Probe, ProbeOptions } from "./types.js";
 import type { Serving } from "./calls/calls.js";
-import type { ChatCompletion, ChatCompletionChunk, ChatCompletionParams, ChatMessage } from "./types.js";
-import type { EmbeddingParams, EmbeddingResponse, RequestOptions, TokenizeOptions } from "./types.js";
+import type { ChatMessageParam, CreateChatCompletion, CreateEmbedding, TokenizeOptions } from "./types.js";
 export declare class Engine {
     #private;
     chat: {
@@ -503,29 +577,28 @@ export declare class Engine {
     embeddings: Embeddings;
     store: Models;
     fetch: (input: RequestInfo | URL, init?: RequestInit) => Promise<Response>;
-    static store: Models;
+    static get store(): Models;
     static get interrupted(): boolean;
-    static load(source: ModelSource, options?: LoadOptions): Promise<Engine>;
-    static probe(options?: ProbeOptions): Promise<Probe>;
-    constructor(session: Serving, allowed: ReturnType<typeof budget>);
+    static load(source: ModelSource, options?: LoadOptions | null): Promise<Engine>;
+    static probe(options?: ProbeOptions | null): Promise<Probe>;
+    constructor(session: Serving, told: Pick<EngineInfo, "name" | "budgetBytes" | "budgetReason">);
     get info(): EngineInfo;
     get host(): import("./types.js").HostKind | null;
     metrics(): Promise<EngineMetrics>;
-    tokenize(input: string | ChatMessage[], options?: TokenizeOptions): Promise<number[]>;
-    countTokens(input: string | ChatMessage[], options?: TokenizeOptions): Promise<number>;
-    detokenize(tokens: number[], { signal }?: {
+    tokenize(input: string | readonly ChatMessageParam[], options?: TokenizeOptions | null): Promise<number[]>;
+    countTokens(input: string | readonly ChatMessageParam[], options?: TokenizeOptions | null): Promise<number>;
+    detokenize(tokens: Iterable<number>, options?: {
         signal?: AbortSignal;
-    }): Promise<string>;
-    applyChatTemplate(messages: ChatMessage[], options?: TokenizeOptions): Promise<string>;
+    } | null): Promise<string>;
+    applyChatTemplate(messages: readonly ChatMessageParam[], options?: TokenizeOptions | null): Promise<string>;
     languageModel(): LanguageModel;
     close(): void;
+    release(): void;
 }
 declare class Completions {
     #private;
     constructor(session: Serving);
-    create<P extends ChatCompletionParams>(params: P, options?: RequestOptions): Promise<P extends {
-        stream: true;
-    } ? AsyncIterableIterator<ChatCompletionChunk> : ChatCompletion>;
+    create: CreateChatCompletion;
 }
 declare class LoadedModels {
     #private;
@@ -535,18 +608,8 @@ declare class LoadedModels {
 declare class Embeddings {
     #private;
     constructor(session: Serving);
-    create(params: EmbeddingParams, options?: RequestOptions): Promise<EmbeddingResponse>;
+    create: CreateEmbedding;
 }
-
-// memory.d.ts
-import type { BudgetReason } from "./types.js";
-export declare const platform: Exclude<BudgetReason, "option">;
-export declare function budget(budgetBytes?: number): {
-    budgetBytes: number;
-    budgetReason: BudgetReason;
-};
-export declare let interrupted: boolean;
-export declare function mark(): () => void;
 
 // models/kept.d.ts
 import type { StoreSize, StoredModel } from "../types.js";
@@ -603,9 +666,34 @@ export declare class LanguageModelToolError {
     get [Symbol.toStringTag](): string;
 }
 
+// react.d.ts
+import type { DetailedHTMLProps, HTMLAttributes } from "react";
+import type { TabloomChat } from "./element.js";
+import type { TabloomChatAttributes, TabloomChatHandlers } from "./element/types.js";
+declare module "react" {
+  namespace JSX {
+    interface IntrinsicElements {
+      "tabloom-chat": DetailedHTMLProps<HTMLAttributes<TabloomChat>, TabloomChat> &
+        TabloomChatAttributes &
+        TabloomChatHandlers;
+    }
+  }
+}
+
+// svelte.d.ts
+import type { HTMLAttributes } from "svelte/elements";
+import type { TabloomChat } from "./element.js";
+import type { TabloomChatAttributes, TabloomChatHandlers } from "./element/types.js";
+declare module "svelte/elements" {
+  interface SvelteHTMLElements {
+    "tabloom-chat": HTMLAttributes<TabloomChat> & TabloomChatAttributes & TabloomChatHandlers;
+  }
+}
+
 // types.d.ts
 export * from "./types/chat.js";
 export * from "./types/completions.js";
+export * from "./types/errors.js";
 export * from "./types/load.js";
 export * from "./types/metrics.js";
 export * from "./types/probe.js";
@@ -616,9 +704,14 @@ export * from "./types/store.js";
 export * from "./types/tools.js";
 
 // types/chat.d.ts
+import type { RequestOptions } from "./requests.js";
 import type { SharedAnswer, SharedParams } from "./shared.js";
-import type { Tool, ToolCall, ToolCallDelta, ToolChoice } from "./tools.js";
-export type ChatContent = string | { type: "text"; text: string }[];
+import type { CustomTool, Tool, ToolCall, ToolCallDelta, ToolChoice } from "./tools.js";
+export type ChatContent = string | TextPart[];
+export interface TextPart {
+  type: "text";
+  text: string;
+}
 export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 export interface SystemMessage {
   role: "system" | "developer";
@@ -643,18 +736,51 @@ export interface ToolMessage {
   content: ChatContent;
   name?: string;
 }
+export type ChatMessageParam =
+  | { role: "system" | "developer"; content: string | readonly TextPart[] }
+  | { role: "user"; content: string | readonly (TextPart | OtherPart)[] }
+  | AssistantMessageParam
+  | { role: "tool"; tool_call_id: string; content: string | readonly TextPart[]; name?: string | null }
+  | FunctionMessage;
+export interface OtherPart {
+  type: "image_url" | "input_audio" | "file";
+}
+export interface AssistantMessageParam extends Omit<AssistantMessage, "content" | "tool_calls" | "prefix"> {
+  content?: string | readonly (TextPart | { type: "refusal"; refusal: string })[] | null;
+  tool_calls?: readonly (ToolCall | CustomTool)[] | null;
+  prefix?: boolean | null;
+}
+export interface FunctionMessage {
+  role: "function";
+  name: string;
+  content: string | null;
+}
 export interface ChatCompletionParams extends SharedParams {
-  messages: ChatMessage[];
-  max_completion_tokens?: number;
-  max_tokens?: number;
-  tools?: Tool[];
-  tool_choice?: ToolChoice;
-  parallel_tool_calls?: boolean;
-  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
-  chat_template_kwargs?: Record<string, unknown>;
-  continue_final_message?: boolean;
-  logprobs?: boolean;
-  top_logprobs?: number;
+  messages: readonly ChatMessageParam[];
+  max_completion_tokens?: number | null;
+  max_tokens?: number | null;
+  tools?: readonly (Tool | CustomTool)[] | null;
+  tool_choice?: ToolChoice | null;
+  parallel_tool_calls?: boolean | null;
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
+  chat_template_kwargs?: Record<string, unknown> | null;
+  continue_final_message?: boolean | null;
+  logprobs?: boolean | null;
+  top_logprobs?: number | null;
+  metadata?: Record<string, string> | null;
+  safety_identifier?: string | null;
+  prompt_cache_key?: string | null;
+  prompt_cache_retention?: string | null;
+  service_tier?: string | null;
+  store?: boolean | null;
+  verbosity?: "low" | "medium" | "high" | null;
+  modalities?: readonly string[] | null;
+}
+export interface ChatCompletionParamsStreaming extends ChatCompletionParams {
+  stream: true;
+}
+export interface ChatCompletionParamsNonStreaming extends ChatCompletionParams {
+  stream?: false | null;
 }
 export interface Usage {
   prompt_tokens: number;
@@ -667,7 +793,7 @@ export interface Usage {
     reasoning_tokens: number;
   };
 }
-export type FinishReason = "stop" | "length" | "tool_calls" | "repetition";
+export type FinishReason = "stop" | "length" | "tool_calls";
 export interface TopLogprob {
   token: string;
   logprob: number;
@@ -713,17 +839,35 @@ export interface ChatCompletion extends SharedAnswer {
   usage: Usage;
   prompt_logprobs?: (TokenLogprob | null)[];
 }
+export interface CreateChatCompletion {
+  (params: ChatCompletionParamsNonStreaming, options?: RequestOptions | null): Promise<ChatCompletion>;
+  (
+    params: ChatCompletionParamsStreaming,
+    options?: RequestOptions | null,
+  ): Promise<AsyncIterableIterator<ChatCompletionChunk>>;
+  (
+    params: ChatCompletionParams,
+    options?: RequestOptions | null,
+  ): Promise<ChatCompletion | AsyncIterableIterator<ChatCompletionChunk>>;
+}
 
 // types/completions.d.ts
-import type { FinishReason, TokenLogprob, Usage } from "./chat.js";
+import type { TokenLogprob, Usage } from "./chat.js";
+import type { RequestOptions } from "./requests.js";
 import type { SharedAnswer, SharedParams } from "./shared.js";
 export interface CompletionParams extends SharedParams {
-  prompt: string | string[] | number[] | number[][];
-  max_tokens?: number;
-  echo?: boolean;
-  logprobs?: number;
-  best_of?: number;
-  add_special_tokens?: boolean;
+  prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+  max_tokens?: number | null;
+  echo?: boolean | null;
+  logprobs?: number | null;
+  best_of?: number | null;
+  add_special_tokens?: boolean | null;
+}
+export interface CompletionParamsStreaming extends CompletionParams {
+  stream: true;
+}
+export interface CompletionParamsNonStreaming extends CompletionParams {
+  stream?: false | null;
 }
 export interface CompletionLogprobs {
   tokens: string[];
@@ -735,7 +879,7 @@ export interface CompletionChoice {
   index: number;
   text: string;
   logprobs: CompletionLogprobs | null;
-  finish_reason: FinishReason | null;
+  finish_reason: "stop" | "length" | null;
   stop_reason?: number;
   prompt_logprobs?: (TokenLogprob | null)[];
   drafted?: true;
@@ -746,8 +890,57 @@ export interface CompletionChunk extends SharedAnswer {
   usage?: Usage | null;
 }
 export interface Completion extends CompletionChunk {
+  choices: (CompletionChoice & { finish_reason: "stop" | "length" })[];
   usage: Usage;
 }
+export interface CreateCompletion {
+  (params: CompletionParamsNonStreaming, options?: RequestOptions | null): Promise<Completion>;
+  (params: CompletionParamsStreaming, options?: RequestOptions | null): Promise<AsyncIterableIterator<CompletionChunk>>;
+  (
+    params: CompletionParams,
+    options?: RequestOptions | null,
+  ): Promise<Completion | AsyncIterableIterator<CompletionChunk>>;
+}
+
+// types/errors.d.ts
+export type ErrorCode =
+  | "no_gpu"
+  | "too_large"
+  | "out_of_memory"
+  | "over_budget"
+  | "device_lost"
+  | "device_lost_again"
+  | "load_interrupted"
+  | "pipeline"
+  | "gpu"
+  | "no_host"
+  | "start_failed"
+  | "engine_crashed"
+  | "version_mismatch"
+  | "handshake"
+  | "closed"
+  | "aborted"
+  | "fetch"
+  | "missing_part"
+  | "malformed"
+  | "truncated"
+  | "integrity"
+  | "unsupported_architecture"
+  | "invalid_config"
+  | "missing_tensor"
+  | "wrong_tensor"
+  | "tokenizer"
+  | "model_busy"
+  | "invalid_request"
+  | "context_length_exceeded"
+  | "queue_full"
+  | "no_token_allowed"
+  | "template"
+  | "numerical"
+  | "not_found"
+  | "method_not_allowed"
+  | "model_not_found"
+  | "server_error";
 
 // types/load.d.ts
 export interface Progress {
@@ -788,6 +981,7 @@ export interface LoadOptions extends NameOptions {
   gpu?: GpuFeatures;
   store?: "cache" | "opfs" | "none";
   crossOriginStorage?: "public" | "all" | "none";
+  persist?: boolean;
   integrity?: Manifest;
   fallback?: FallbackOptions;
   onProgress?: (progress: Progress) => void;
@@ -825,6 +1019,7 @@ interface ManifestFile {
 }
 export interface EngineInfo {
   model: string;
+  name: string | null;
   architecture: string;
   device: "gpu" | "cpu" | "none";
   adapter: string;
@@ -912,6 +1107,7 @@ export interface HostState {
 }
 
 // types/probe.d.ts
+import type { ErrorCode } from "./errors.js";
 import type { BudgetReason, LoadOptions, NameOptions } from "./load.js";
 export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
   models?: ModelToProbe[];
@@ -969,7 +1165,7 @@ export interface ProbedModel {
   id: string;
   bytes: number | null;
   neededBytes: number | null;
-  problem: { code: string; message: string; param: string | null } | null;
+  problem: { code: ErrorCode; message: string; param: string | null } | null;
   fits: "yes" | "perhaps" | "no";
   reason: string | null;
   stored: boolean;
@@ -1100,54 +1296,71 @@ export interface ModelList {
   data: ModelCard[];
 }
 export interface EmbeddingParams {
-  input: string | string[] | number[] | number[][];
-  encoding_format?: "float" | "base64";
-  pooling?: "last" | "mean";
-  model?: string;
+  input: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+  encoding_format?: "float" | "base64" | null;
+  pooling?: "last" | "mean" | null;
+  model?: string | null;
+  user?: string | null;
 }
-export interface EmbeddingResponse {
+export interface EmbeddingResponse<Embedding = number[]> {
   object: "list";
-  data: { object: "embedding"; index: number; embedding: number[] | string }[];
+  data: { object: "embedding"; index: number; embedding: Embedding }[];
   model: string;
   served_by: "device" | "fallback";
   usage: { prompt_tokens: number; total_tokens: number };
 }
+export interface CreateEmbedding {
+  (
+    params: EmbeddingParams & { encoding_format?: "float" | null },
+    options?: RequestOptions | null,
+  ): Promise<EmbeddingResponse>;
+  (
+    params: EmbeddingParams & { encoding_format: "base64" },
+    options?: RequestOptions | null,
+  ): Promise<EmbeddingResponse<string>>;
+  (params: EmbeddingParams, options?: RequestOptions | null): Promise<EmbeddingResponse<number[] | string>>;
+}
 
 // types/shared.d.ts
 export interface SharedParams {
-  stream?: boolean;
-  stream_options?: { include_usage?: boolean };
-  temperature?: number;
-  top_p?: number;
-  top_k?: number;
-  min_p?: number;
-  seed?: number;
-  n?: number;
-  stop?: string | string[];
-  response_format?: { type: "text" } | { type: "json_object" } | { type: "json_schema"; json_schema: NamedSchema };
-  structured_outputs?: StructuredOutputs;
-  presence_penalty?: number;
-  frequency_penalty?: number;
-  repetition_penalty?: number;
-  logit_bias?: Record<string, number>;
-  logprob_token_ids?: number[];
-  prompt_logprobs?: number;
-  allowed_token_ids?: number[];
-  bad_words?: string[];
-  include_stop_str_in_output?: boolean;
-  skip_special_tokens?: boolean;
-  stop_token_ids?: number[];
-  ignore_eos?: boolean;
-  min_tokens?: number;
-  thinking_token_budget?: number;
-  repetition_detection?: { max_pattern_size: number; min_pattern_size?: number; min_count: number };
-  speculative_decoding?: boolean;
-  model?: string;
+  stream?: boolean | null;
+  stream_options?: { include_usage?: boolean | null } | null;
+  temperature?: number | null;
+  top_p?: number | null;
+  top_k?: number | null;
+  min_p?: number | null;
+  seed?: number | null;
+  n?: number | null;
+  stop?: string | readonly string[] | null;
+  response_format?:
+    | { type: "text" }
+    | { type: "json_object" }
+    | { type: "json_schema"; json_schema: NamedSchema }
+    | null;
+  structured_outputs?: StructuredOutputs | null;
+  presence_penalty?: number | null;
+  frequency_penalty?: number | null;
+  repetition_penalty?: number | null;
+  logit_bias?: Record<string, number> | null;
+  logprob_token_ids?: readonly number[] | null;
+  prompt_logprobs?: number | null;
+  allowed_token_ids?: readonly number[] | null;
+  bad_words?: readonly string[] | null;
+  include_stop_str_in_output?: boolean | null;
+  skip_special_tokens?: boolean | null;
+  stop_token_ids?: readonly number[] | null;
+  ignore_eos?: boolean | null;
+  min_tokens?: number | null;
+  thinking_token_budget?: number | null;
+  repetition_detection?: { max_pattern_size: number; min_pattern_size?: number; min_count: number } | null;
+  speculative_decoding?: boolean | null;
+  model?: string | null;
+  user?: string | null;
 }
 interface NamedSchema {
-  name?: string;
-  description?: string;
-  schema: object | boolean;
+  name?: string | null;
+  description?: string | null;
+  schema?: object | boolean | null;
   strict?: boolean | null;
 }
 export interface SharedAnswer {
@@ -1159,7 +1372,7 @@ export interface SharedAnswer {
 export interface StructuredOutputs {
   json?: object | boolean;
   regex?: string;
-  choice?: string[];
+  choice?: readonly string[];
   grammar?: string;
   json_object?: boolean;
   disable_any_whitespace?: boolean;
@@ -1189,9 +1402,12 @@ export interface Tool {
   function: {
     name: string;
     description?: string | null;
-    parameters?: { [keyword: string]: unknown } | null;
+    parameters?: { readonly [keyword: string]: unknown } | null;
     strict?: boolean | null;
   };
+}
+export interface CustomTool {
+  type: "custom";
 }
 export interface NamedTool {
   type: "function";
@@ -1202,7 +1418,9 @@ export type ToolChoice =
   | "auto"
   | "required"
   | NamedTool
-  | { type: "allowed_tools"; allowed_tools: { mode: "auto" | "required"; tools: NamedTool[] } };
+  | CustomTool
+  | { type: "allowed_tools"; allowed_tools: { mode: "auto" | "required"; tools: readonly AllowedTool[] } };
+type AllowedTool = NamedTool | { readonly [field: string]: unknown };
 export interface ToolCall {
   id: string;
   type: "function";
@@ -1219,6 +1437,21 @@ export interface ToolCallDelta {
     name?: string;
     arguments: string;
   };
+}
+
+// vue.d.ts
+import type { HTMLAttributes } from "vue";
+import type { TabloomChat } from "./element.js";
+import type { TabloomChatAttributes, TabloomChatEventMap } from "./element/types.js";
+type Component = new () => TabloomChat & {
+  $props: HTMLAttributes & TabloomChatAttributes;
+  $emit: <K extends keyof TabloomChatEventMap>(type: K, event: TabloomChatEventMap[K]) => void;
+};
+declare module "vue" {
+  interface GlobalComponents {
+    "tabloom-chat": Component;
+    TabloomChat: Component;
+  }
 }
 
 // worker.d.ts

@@ -1,5 +1,6 @@
 // Calls, which can be asked again of another host when theirs dies.
 import { TabloomError } from "../error.js";
+import { misnamed, plain } from "./arguments.js";
 import { Stream } from "./stream.js";
 
 /** Most chunks of a stream that are sent and not read. */
@@ -164,9 +165,15 @@ class Streamed {
  * @template T
  * @param {Serving} session
  * @param {Call & {result: Promise<T>}} call
- * @param {RequestOptions} [options]
+ * @param {RequestOptions | null} [options]
+ * @param {string} [names] of the options that there are
+ * @returns {Promise<T>}
  */
-export function ask(session, call, { signal, fallback } = {}) {
+export function ask(session, call, options, names = "signal fallback") {
+  const refused = misnamed(options, names);
+  if (refused) return refused;
+  const { signal, fallback } = options ?? {};
+  signal?.throwIfAborted();
   session.ask(call, signal, fallback);
   return call.result;
 }
@@ -176,20 +183,20 @@ export function ask(session, call, { signal, fallback } = {}) {
  *
  * @param {Serving} session
  * @param {"chat" | "complete"} type
- * @param {CompletionRequest["request"]} params
- * @param {number} length how many answers there will be
- * @param {RequestOptions} [options]
+ * @param {object} params
+ * @param {(request: any) => number} length how many answers there will be
+ * @param {RequestOptions | null} [options]
  * @returns {Promise<any>}
  */
 export function complete(session, type, params, length, options) {
-  options?.signal?.throwIfAborted();
   // The page may change its object before another host is asked.
-  const request = structuredClone(params);
-  // They give the answer its id, date and seed; another host has to use the same.
-  const moment = { now: now(), entropy: Math.floor(Math.random() * 2 ** 53) };
-  const message = { type, request, moment, credit: 0, resume: null };
-  const call = request.stream ? new Streamed(message, length, session) : new Whole(message);
-  return ask(session, call, options);
+  return plain(params, (request) => {
+    // They give the answer its id, date and seed; another host has to use the same.
+    const moment = { now: now(), entropy: Math.floor(Math.random() * 2 ** 53) };
+    const message = { type, request, moment, credit: 0, resume: null };
+    const call = request?.stream ? new Streamed(message, length(request), session) : new Whole(message);
+    return ask(session, call, options);
+  });
 }
 
 /** Seconds since 1970. */

@@ -1,7 +1,7 @@
 import { complete } from "./calls.js";
 
 /** @import { Serving } from "./calls.js" */
-/** @import { Completion, CompletionChunk, CompletionParams, RequestOptions } from "../types.js" */
+/** @import { CreateCompletion } from "../types.js" */
 
 /** Text completions, without a chat template. */
 export class TextCompletions {
@@ -12,22 +12,9 @@ export class TextCompletions {
     this.#session = session;
   }
 
-  /**
-   * Continues one text or several, in the shapes of OpenAI's older API.
-   *
-   * With `stream: true` the promise gives an async iterator of chunks; leaving its loop cancels
-   * the request. Without, it gives all answers at once. Control tokens (`<|im_start|>`) in a prompt
-   * count as such.
-   *
-   * @template {CompletionParams} P
-   * @param {P} params
-   * @param {RequestOptions} [options]
-   * @returns {Promise<P extends {stream: true} ? AsyncIterableIterator<CompletionChunk> : Completion>}
-   */
-  async create(params, options) {
-    const length = prompts(params.prompt) * (params.n ?? 1);
-    return complete(this.#session, "complete", params, length, options);
-  }
+  /** @type {CreateCompletion} */
+  create = (params, options) =>
+    complete(this.#session, "complete", params, ({ prompt, n }) => prompts(prompt) * (n ?? 1), options);
 }
 
 /** @param {unknown} prompt */

@@ -87,10 +87,14 @@ async function models(engine, id) {
  */
 async function known(engine, name) {
   const { data } = await engine.models.list();
+  const { info } = engine;
   // The engine refuses a name that is no text.
-  const model = typeof name === "string" ? data.find(({ id }) => id === name) : data[0];
-  if (model) return model;
-  const expected = data.map(({ id }) => `"${id}"`).join(" or ");
+  const isMeant = typeof name !== "string" || name === info.model || name === info.name;
+  if (isMeant) return data[0];
+  const expected = [info.model, info.name]
+    .filter((it) => it !== null)
+    .map((it) => `"${it}"`)
+    .join(" or ");
   throw refused("model_not_found", `found model "${name}", expected ${expected}`, "model");
 }
 
@@ -172,7 +176,7 @@ function kind(status) {
 }
 
 /**
- * @param {string} code
+ * @param {import("../types.js").ErrorCode} code
  * @param {string} message
  * @param {string} [param]
  */

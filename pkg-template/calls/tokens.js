@@ -1,31 +1,50 @@
-import { now } from "./calls.js";
+import { plain } from "./arguments.js";
+import { Whole, ask, now } from "./calls.js";
+
+/** @import { Serving } from "./calls.js" */
+/** @import { ChatMessageParam, TokenizeOptions } from "../types.js" */
 
 /**
- * The request for the tokens of a text, or for what the chat template makes of a conversation.
+ * Asks for the tokens of a text, or for what the chat template makes of a conversation.
  *
+ * @param {Serving} session
  * @param {"tokenize" | "template"} task
- * @param {string | import("../types.js").ChatMessage[]} input
- * @param {import("../types.js").TokenizeOptions} [options]
- * @returns {import("../host/messages.js").Request}
+ * @param {string | readonly ChatMessageParam[]} input
+ * @param {TokenizeOptions | null} [options]
+ * @returns {Promise<any>}
  */
-export function tokenizing(task, input, options = {}) {
-  options.signal?.throwIfAborted();
+export function tokenize(session, task, input, options) {
   const request = {
     [typeof input === "string" ? "prompt" : "messages"]: input,
-    add_special_tokens: options.addSpecialTokens,
-    add_generation_prompt: options.addGenerationPrompt,
-    tools: options.tools,
-    chat_template_kwargs: options.chatTemplateKwargs,
+    add_special_tokens: options?.addSpecialTokens,
+    add_generation_prompt: options?.addGenerationPrompt,
+    tools: options?.tools,
+    chat_template_kwargs: options?.chatTemplateKwargs,
   };
-  return { type: "tokens", task, request: structuredClone(request), now: now() };
+  return send(session, task, request, options, "signal addSpecialTokens addGenerationPrompt tools chatTemplateKwargs");
 }
 
 /**
- * The request for the text of tokens.
+ * Asks for the text of tokens.
  *
- * @param {number[]} tokens
- * @returns {import("../host/messages.js").Request}
+ * @param {Serving} session
+ * @param {Iterable<number>} tokens
+ * @param {{signal?: AbortSignal} | null} [options]
+ * @returns {Promise<any>}
  */
-export function detokenizing(tokens) {
-  return { type: "tokens", task: "detokenize", request: { tokens: [...tokens] }, now: now() };
+export function detokenize(session, tokens, options) {
+  return send(session, "detokenize", { tokens: tokens?.[Symbol.iterator] ? [...tokens] : tokens }, options);
+}
+
+/**
+ * @param {Serving} session
+ * @param {"tokenize" | "template" | "detokenize"} task
+ * @param {object} params
+ * @param {TokenizeOptions | null} [options]
+ * @param {string} [names] of the options that there are
+ */
+function send(session, task, params, options, names) {
+  return plain(params, (request) =>
+    ask(session, new Whole({ type: "tokens", task, request, now: now() }), options, names),
+  );
 }

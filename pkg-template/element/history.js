@@ -2,6 +2,9 @@
 
 /** @import { TabloomChatMessage as Message } from "./types.js" */
 
+/** @type {Record<string, Node>} the elements whose conversations are at these keys */
+const owners = {};
+
 /** The storage of one conversation; without a kind of storage, `session` or `local`, it keeps nothing. */
 export class History {
   #kind;
@@ -10,16 +13,19 @@ export class History {
   /**
    * @param {string | null} storage
    * @param {string} name
+   * @param {Node} owner of other elements on the page with this name, each has a conversation of its own
    */
-  constructor(storage, name) {
+  constructor(storage, name, owner) {
     this.#kind = storage;
     this.#key = `tabloom-chat:${name}`;
+    while (owners[this.#key]?.isConnected) this.#key += "+";
+    owners[this.#key] = owner;
   }
 
   /** @returns {Message[]} */
   read() {
     try {
-      return checked(JSON.parse(this.#storage()?.getItem(this.#key) ?? "[]"));
+      return checked(JSON.parse(this.#storage?.getItem(this.#key) ?? "[]"));
     } catch {
       // The browser denies it, or another script has written there.
       return [];
@@ -29,15 +35,15 @@ export class History {
   /** @param {Message[]} messages */
   write(messages) {
     try {
-      if (messages.length === 0) this.#storage()?.removeItem(this.#key);
-      else this.#storage()?.setItem(this.#key, JSON.stringify(messages));
+      if (messages.length > 0) this.#storage?.setItem(this.#key, JSON.stringify(messages));
+      else this.#storage?.removeItem(this.#key);
     } catch {
       // Denied or full: the conversation is only on the page.
     }
   }
 
   /** @returns {Storage | undefined} */
-  #storage() {
+  get #storage() {
     return /** @type {any} */ (globalThis)[`${this.#kind}Storage`];
   }
 }

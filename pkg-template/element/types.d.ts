@@ -1,6 +1,6 @@
 import type { Engine, TabloomError } from "../index.js";
 import type { TabloomChat } from "../element.js";
-import type { FinishReason, Progress } from "../types.js";
+import type { FinishReason, LoadOptions, Progress } from "../types.js";
 
 /** A message of a conversation. */
 export interface TabloomChatMessage {
@@ -32,6 +32,27 @@ export interface TabloomChatEventMap {
   /** Something went wrong, which the chat shows. */
   "tabloom-error": CustomEvent<{ error: TabloomError | Error }>;
 }
+
+/** The attributes of `<tabloom-chat>`, and those of its properties that templates set. */
+export interface TabloomChatAttributes {
+  model?: string;
+  autoload?: boolean;
+  system?: string;
+  temperature?: number | string;
+  "max-tokens"?: number | string;
+  device?: LoadOptions["device"];
+  quantize?: LoadOptions["quantize"];
+  placeholder?: string;
+  storage?: "session" | "local";
+  engine?: Engine | null;
+  messages?: TabloomChatMessage[];
+  workerUrl?: LoadOptions["workerUrl"];
+}
+
+/** Its events as attributes, as React and Svelte name them. */
+export type TabloomChatHandlers = {
+  [K in keyof TabloomChatEventMap as `on${K}`]?: (event: TabloomChatEventMap[K]) => void;
+};
 
 declare global {
   interface HTMLElementTagNameMap {

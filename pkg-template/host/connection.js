@@ -97,9 +97,8 @@ export class Connection {
    */
   call(message, answered) {
     const id = this.#next++;
-    // This throws if the message has what cannot be sent; then there is no call.
-    this.send({ ...message, id });
     this.#calls.set(id, answered);
+    this.send({ ...message, id });
     return id;
   }
 

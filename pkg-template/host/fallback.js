@@ -339,7 +339,9 @@ function serverError({ message, type, code, param }, status) {
  * @param {string | null} [param]
  */
 function failed(code, message, details, param) {
-  return new TabloomError({ code, message, param, details: { ...details, served_by: "fallback" } });
+  // A server may have codes of its own.
+  const own = /** @type {import("../types.js").ErrorCode} */ (code);
+  return new TabloomError({ code: own, message, param, details: { ...details, served_by: "fallback" } });
 }
 
 /** @param {any} options */

@@ -30,7 +30,7 @@ export interface Greeting {
 }
 
 /** What a host says of what it has loaded. */
-export type LoadedInfo = Omit<EngineInfo, "budgetBytes" | "budgetReason">;
+export type LoadedInfo = Omit<EngineInfo, "name" | "budgetBytes" | "budgetReason">;
 
 /** What a page sends to a host. */
 export type Call = (Request & { id: number }) | Notice;
@@ -81,7 +81,8 @@ export type Notice =
   // To the worker's script, not its host: what of models is shared with other sites.
   | { type: "share"; models: string[]; on: boolean; integrity?: LoadOptions["integrity"] }
   | { type: "offer"; models: string[]; store: string }
-  | { type: "bye" };
+  // The page leaves; `free`: the model goes, too, if no other page uses it.
+  | { type: "bye"; free?: true };
 
 /** What a host sends to a page. */
 export type Reply = (Answer & { id: number }) | Failed;

@@ -206,13 +206,7 @@ export class Session {
       if (value?.object) value.served_by = "device";
       call.answer(answer);
     };
-    try {
-      open.id = connection.call(call.message(), answered);
-    } catch (/** @type {any} */ error) {
-      // It has what cannot be sent.
-      this.#forget(call);
-      call.fail(error);
-    }
+    open.id = connection.call(call.message(), answered);
   }
 
   /** @param {Error} reason why the host is gone */

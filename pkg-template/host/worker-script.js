@@ -1,3 +1,5 @@
+import { VERSION } from "../version.js";
+
 /** Matches this module as published, with the worker one folder up, but not within a bundle. */
 const HERE = /^(?!file:)(.*\/)host\/worker-script\.js$/;
 
@@ -11,7 +13,9 @@ let published;
  */
 export function workerScript(given) {
   if (given) return reachable(given);
-  if (HERE.test(import.meta.url)) published ??= trusted(reachable(import.meta.url.replace(HERE, "$1worker.js")));
+  // With the version in it no cache gives this page another version's worker.
+  const own = import.meta.url.replace(HERE, `$1worker.js?tabloom=${VERSION}`);
+  if (HERE.test(import.meta.url)) published ??= trusted(reachable(own));
   return published;
 }
 

@@ -1,4 +1,5 @@
 // Addresses of models.
+import { TabloomError } from "../error.js";
 
 /** A file of a GGUF model in several files, other than the first. */
 export const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/i;
@@ -19,15 +20,29 @@ export function isAddress(text) {
  * are the same under each signature: it is sent with requests, and is no part of the model's name.
  *
  * @param {string | URL} address absolute or relative to the page
+ * @param {string} [param] what it is called in errors
  */
-export function addressOf(address) {
-  const url = new URL(address, globalThis.document?.baseURI ?? globalThis.location?.href);
+export function addressOf(address, param = "model") {
+  const url = resolved(address, param);
   url.hash = "";
   if (SIGNATURE.test(url.search)) [url.hash, url.search] = [url.search.slice(1), ""];
   // A percent sign that encodes nothing is part of a name.
   url.pathname = url.pathname.replace(/%(?![\da-f]{2})/gi, "%25");
   if (!/\.gguf$/i.test(url.pathname)) url.pathname = url.pathname.replace(/\/*$/, "/");
   return url.href;
+}
+
+/**
+ * @param {string | URL} address
+ * @param {string} param
+ */
+function resolved(address, param) {
+  try {
+    return new URL(address, globalThis.document?.baseURI ?? globalThis.location?.href);
+  } catch {
+    const message = `${param}: found ${JSON.stringify(`${address}`)}, expected an address`;
+    throw new TabloomError({ code: "invalid_request", message, param });
+  }
 }
 
 /**

@@ -96,7 +96,7 @@ function read(name, { registry, quantisation, hub: mirror = HUB }, param = "mode
   if (quantisation && /\.gguf$/i.test(path)) {
     throw invalid("quantisation", "found it with a file, expected a repository");
   }
-  const hub = addressOf(mirror);
+  const hub = addressOf(mirror, "hub");
   if (/[?#]/.test(hub)) throw invalid("hub", "found a query, expected an address without one");
   const commits = `${hub}${repository}/resolve/`;
   if (COMMIT.test(revision) && !quantisation) return { url: addressOf(`${commits}${revision}${encoded(path)}`) };
@@ -170,7 +170,9 @@ async function listing(hub, repository, revision, signal) {
  * @param {string} reason
  */
 function unread(what, reason) {
-  const message = `could not read ${what}: ${reason}. Check the model's name and revision, and that the repository is public and not gated`;
+  const advice =
+    'Check the model\'s name and revision, and that the repository is public and not gated; a folder of this site begins with "./" or "/"';
+  const message = `could not read ${what}: ${reason}. ${advice}`;
   return new TabloomError({ code: "fetch", message, details: { what, reason } });
 }
 

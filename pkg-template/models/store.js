@@ -69,7 +69,7 @@ async function room() {
  * @returns {Promise<StorageEstimate>}
  */
 export async function estimate() {
-  return (await globalThis.navigator.storage?.estimate?.().catch(() => ({}))) ?? {};
+  return (await globalThis.navigator?.storage?.estimate?.().catch(() => ({}))) ?? {};
 }
 
 /**
@@ -90,7 +90,11 @@ export async function openStore(kind) {
   }
 }
 
-/** Asks the browser never to evict what is stored, which it may decline; only pages can ask. */
-export async function persist() {
-  await globalThis.navigator.storage?.persist?.().catch(() => false);
+/**
+ * Asks the browser never to evict what is stored, which it may decline; only pages can ask.
+ *
+ * @param {boolean} [wanted] default where the browser decides by itself: Firefox asks the visitor
+ */
+export async function persist(wanted = !/ Gecko\/\d/.test(navigator.userAgent)) {
+  if (wanted) await globalThis.navigator.storage?.persist?.().catch(() => false);
 }

@@ -1,11 +1,18 @@
 // Chat completions, in OpenAI's shapes.
+import type { RequestOptions } from "./requests.js";
 import type { SharedAnswer, SharedParams } from "./shared.js";
-import type { Tool, ToolCall, ToolCallDelta, ToolChoice } from "./tools.js";
+import type { CustomTool, Tool, ToolCall, ToolCallDelta, ToolChoice } from "./tools.js";
 
 /** A text, whole or in parts. */
-export type ChatContent = string | { type: "text"; text: string }[];
+export type ChatContent = string | TextPart[];
 
-/** A message of a conversation. */
+/** A text that is part of a message. */
+export interface TextPart {
+  type: "text";
+  text: string;
+}
+
+/** A message of a conversation; it can be assigned to OpenAI's. */
 export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
 /** Instructions from the application. */
@@ -50,28 +57,77 @@ export interface ToolMessage {
   name?: string;
 }
 
+/**
+ * A message as requests take it: ours or OpenAI's, whose lists may be read-only. What of OpenAI's is not supported is
+ * refused by its place.
+ */
+export type ChatMessageParam =
+  | { role: "system" | "developer"; content: string | readonly TextPart[] }
+  | { role: "user"; content: string | readonly (TextPart | OtherPart)[] }
+  | AssistantMessageParam
+  | { role: "tool"; tool_call_id: string; content: string | readonly TextPart[]; name?: string | null }
+  | FunctionMessage;
+
+/** What of OpenAI's is no text, and is refused. */
+export interface OtherPart {
+  type: "image_url" | "input_audio" | "file";
+}
+
+/** What the model said, as requests take it. */
+export interface AssistantMessageParam extends Omit<AssistantMessage, "content" | "tool_calls" | "prefix"> {
+  content?: string | readonly (TextPart | { type: "refusal"; refusal: string })[] | null;
+  tool_calls?: readonly (ToolCall | CustomTool)[] | null;
+  prefix?: boolean | null;
+}
+
+/** OpenAI's older kind of a tool's result, which is refused. */
+export interface FunctionMessage {
+  role: "function";
+  name: string;
+  content: string | null;
+}
+
 export interface ChatCompletionParams extends SharedParams {
-  messages: ChatMessage[];
-  max_completion_tokens?: number;
-  max_tokens?: number;
+  messages: readonly ChatMessageParam[];
+  max_completion_tokens?: number | null;
+  max_tokens?: number | null;
   /** Functions that the model may call, at most 128; not together with structured output. */
-  tools?: Tool[];
-  tool_choice?: ToolChoice;
+  tools?: readonly (Tool | CustomTool)[] | null;
+  tool_choice?: ToolChoice | null;
   /** Whether an answer may have several calls; default true. */
-  parallel_tool_calls?: boolean;
+  parallel_tool_calls?: boolean | null;
   /** How much the model thinks, as far as its chat template knows; `none` turns it off (Qwen3). */
-  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
   /** More variables of the chat template, such as `{ enable_thinking: false }`. */
-  chat_template_kwargs?: Record<string, unknown>;
+  chat_template_kwargs?: Record<string, unknown> | null;
   /**
    * Whether the model continues a last message of the assistant; default true if that has a text and
    * calls no tools. If not, the model begins another turn.
    */
-  continue_final_message?: boolean;
+  continue_final_message?: boolean | null;
   /** Gives the log-probability of each token, before penalties, bias and filters. */
-  logprobs?: boolean;
+  logprobs?: boolean | null;
   /** 0 to 20 of the likeliest tokens in the place of each. */
-  top_logprobs?: number;
+  top_logprobs?: number | null;
+  /** Labels of OpenAI's, wishes about its caches and the like. They change nothing; see the reference for their values. */
+  metadata?: Record<string, string> | null;
+  safety_identifier?: string | null;
+  prompt_cache_key?: string | null;
+  prompt_cache_retention?: string | null;
+  service_tier?: string | null;
+  store?: boolean | null;
+  verbosity?: "low" | "medium" | "high" | null;
+  modalities?: readonly string[] | null;
+}
+
+/** Parameters of an answer in chunks. */
+export interface ChatCompletionParamsStreaming extends ChatCompletionParams {
+  stream: true;
+}
+
+/** Parameters of a whole answer. */
+export interface ChatCompletionParamsNonStreaming extends ChatCompletionParams {
+  stream?: false | null;
 }
 
 export interface Usage {
@@ -91,7 +147,7 @@ export interface Usage {
 }
 
 /** Why an answer ended; `tool_calls`: the model waits for the results of its calls. */
-export type FinishReason = "stop" | "length" | "tool_calls" | "repetition";
+export type FinishReason = "stop" | "length" | "tool_calls";
 
 /** A token and the natural logarithm of its probability. */
 export interface TopLogprob {
@@ -151,4 +207,25 @@ export interface ChatCompletion extends SharedAnswer {
   usage: Usage;
   /** One per token of the prompt; null for the first. */
   prompt_logprobs?: (TokenLogprob | null)[];
+}
+
+/**
+ * Answers a conversation, in OpenAI's shapes.
+ *
+ * With `stream: true` the promise gives an async iterator of chunks; leaving its loop cancels the request. Without,
+ * it gives the whole completion.
+ */
+export interface CreateChatCompletion {
+  /** Answers a conversation, in OpenAI's shapes. */
+  (params: ChatCompletionParamsNonStreaming, options?: RequestOptions | null): Promise<ChatCompletion>;
+  /** Answers a conversation in chunks; leaving the loop over them cancels the request. */
+  (
+    params: ChatCompletionParamsStreaming,
+    options?: RequestOptions | null,
+  ): Promise<AsyncIterableIterator<ChatCompletionChunk>>;
+  /** Answers a conversation, whole or in chunks, as `stream` says. */
+  (
+    params: ChatCompletionParams,
+    options?: RequestOptions | null,
+  ): Promise<ChatCompletion | AsyncIterableIterator<ChatCompletionChunk>>;
 }

@@ -1,20 +1,31 @@
 // Text completions, in the shapes of OpenAI's older API.
-import type { FinishReason, TokenLogprob, Usage } from "./chat.js";
+import type { TokenLogprob, Usage } from "./chat.js";
+import type { RequestOptions } from "./requests.js";
 import type { SharedAnswer, SharedParams } from "./shared.js";
 
 export interface CompletionParams extends SharedParams {
   /** Texts to continue, or their token ids; at most 128 answers in all. */
-  prompt: string | string[] | number[] | number[][];
+  prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
   /** Default 16; may be 0 together with `echo`. */
-  max_tokens?: number;
+  max_tokens?: number | null;
   /** Whether answers begin with their prompt. */
-  echo?: boolean;
+  echo?: boolean | null;
   /** Gives the log-probability of each token, and 0 to 5 of the likeliest in its place. */
-  logprobs?: number;
+  logprobs?: number | null;
   /** Must be the same as `n`. */
-  best_of?: number;
+  best_of?: number | null;
   /** Whether prompts get special tokens, such as the beginning of text; default true. */
-  add_special_tokens?: boolean;
+  add_special_tokens?: boolean | null;
+}
+
+/** Parameters of answers in chunks. */
+export interface CompletionParamsStreaming extends CompletionParams {
+  stream: true;
+}
+
+/** Parameters of whole answers. */
+export interface CompletionParamsNonStreaming extends CompletionParams {
+  stream?: false | null;
 }
 
 /** Log-probabilities: lists with one entry per token of the text. */
@@ -35,7 +46,7 @@ export interface CompletionChoice {
   index: number;
   text: string;
   logprobs: CompletionLogprobs | null;
-  finish_reason: FinishReason | null;
+  finish_reason: "stop" | "length" | null;
   /** The one of `stop_token_ids` that ended the answer. */
   stop_reason?: number;
   /** One per token of the prompt; null for the first. */
@@ -52,5 +63,24 @@ export interface CompletionChunk extends SharedAnswer {
 }
 
 export interface Completion extends CompletionChunk {
+  choices: (CompletionChoice & { finish_reason: "stop" | "length" })[];
   usage: Usage;
+}
+
+/**
+ * Continues one text or several, in the shapes of OpenAI's older API.
+ *
+ * With `stream: true` the promise gives an async iterator of chunks; leaving its loop cancels the request. Without,
+ * it gives all answers at once. Control tokens (`<|im_start|>`) in a prompt count as such.
+ */
+export interface CreateCompletion {
+  /** Continues one text or several, in the shapes of OpenAI's older API. */
+  (params: CompletionParamsNonStreaming, options?: RequestOptions | null): Promise<Completion>;
+  /** Continues texts in chunks; leaving the loop over them cancels the request. */
+  (params: CompletionParamsStreaming, options?: RequestOptions | null): Promise<AsyncIterableIterator<CompletionChunk>>;
+  /** Continues texts, whole or in chunks, as `stream` says. */
+  (
+    params: CompletionParams,
+    options?: RequestOptions | null,
+  ): Promise<Completion | AsyncIterableIterator<CompletionChunk>>;
 }

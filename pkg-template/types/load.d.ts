@@ -125,6 +125,11 @@ export interface LoadOptions extends NameOptions {
    */
   crossOriginStorage?: "public" | "all" | "none";
   /**
+   * Whether the browser is asked never to evict what the site stores. Default: where it decides by itself; Firefox
+   * asks the visitor, and is asked only where this is `true`.
+   */
+  persist?: boolean;
+  /**
    * What the model's files must be, except those of a drafter in another folder. Without it, large files
    * on Hugging Face are checked against its repository, if that answers, and others are trusted when
    * they are first downloaded.
@@ -208,6 +213,8 @@ export interface EngineInfo {
    * `local:` with their digest and name.
    */
   model: string;
+  /** The name that it was loaded by; null where that was an address or files. */
+  name: string | null;
   architecture: string;
   /** `none` where the fallback answers because the device cannot run the model; then the rest is empty. */
   device: "gpu" | "cpu" | "none";

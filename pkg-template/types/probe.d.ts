@@ -1,4 +1,5 @@
 // What a device can do.
+import type { ErrorCode } from "./errors.js";
 import type { BudgetReason, LoadOptions, NameOptions } from "./load.js";
 
 export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
@@ -102,7 +103,7 @@ export interface ProbedModel {
   /** For its weights, keys and values. */
   neededBytes: number | null;
   /** The error with which `Engine.load` would reject, of a model that was looked at. */
-  problem: { code: string; message: string; param: string | null } | null;
+  problem: { code: ErrorCode; message: string; param: string | null } | null;
   /** `perhaps`: browsers do not say how much memory a GPU has, and this may be too much. */
   fits: "yes" | "perhaps" | "no";
   /** Why not, or why only perhaps; of a problem, its message. */

@@ -1,67 +1,75 @@
 // What chats and text completions have in common.
 
 export interface SharedParams {
-  stream?: boolean;
-  stream_options?: { include_usage?: boolean };
+  stream?: boolean | null;
+  stream_options?: { include_usage?: boolean | null } | null;
   /** 0 is greedy. */
-  temperature?: number;
-  top_p?: number;
-  top_k?: number;
-  min_p?: number;
-  seed?: number;
+  temperature?: number | null;
+  top_p?: number | null;
+  top_k?: number | null;
+  min_p?: number | null;
+  seed?: number | null;
   /** Answers to the same messages, 1 to 16; the i-th uses `seed` + i. */
-  n?: number;
-  stop?: string | string[];
+  n?: number | null;
+  stop?: string | readonly string[] | null;
   /** What the answer must look like; schemas are always enforced. */
-  response_format?: { type: "text" } | { type: "json_object" } | { type: "json_schema"; json_schema: NamedSchema };
+  response_format?:
+    | { type: "text" }
+    | { type: "json_object" }
+    | { type: "json_schema"; json_schema: NamedSchema }
+    | null;
   /** The same in vLLM's terms. */
-  structured_outputs?: StructuredOutputs;
+  structured_outputs?: StructuredOutputs | null;
   /** -2 to 2, on tokens of the answer so far. */
-  presence_penalty?: number;
+  presence_penalty?: number | null;
   /** -2 to 2, on each of their occurrences. */
-  frequency_penalty?: number;
+  frequency_penalty?: number | null;
   /** Above 0, on tokens of prompt and answer; 1 is off. */
-  repetition_penalty?: number;
+  repetition_penalty?: number | null;
   /** Token ids to -100 to 100, at most 1024. */
-  logit_bias?: Record<string, number>;
+  logit_bias?: Record<string, number> | null;
   /** Tokens, at most 128, that `top_logprobs` lists besides the likeliest. */
-  logprob_token_ids?: number[];
+  logprob_token_ids?: readonly number[] | null;
   /** As `top_logprobs`, for the tokens of the prompt; not in a stream. */
-  prompt_logprobs?: number;
+  prompt_logprobs?: number | null;
   /** The only tokens that may be sampled. */
-  allowed_token_ids?: number[];
+  allowed_token_ids?: readonly number[] | null;
   /** Texts that may not appear, at most 256. */
-  bad_words?: string[];
+  bad_words?: readonly string[] | null;
   /** Whether the stop string that ended the answer stays in its text; default false. */
-  include_stop_str_in_output?: boolean;
+  include_stop_str_in_output?: boolean | null;
   /** Whether special tokens give no text; default true. If not, they are shown by name. */
-  skip_special_tokens?: boolean;
+  skip_special_tokens?: boolean | null;
   /** Tokens that end the answer. */
-  stop_token_ids?: number[];
+  stop_token_ids?: readonly number[] | null;
   /** The model's own end tokens do not end the answer. */
-  ignore_eos?: boolean;
+  ignore_eos?: boolean | null;
   /** The answer does not end before it has so many tokens. */
-  min_tokens?: number;
+  min_tokens?: number | null;
   /**
    * Most tokens between `<think>` and `</think>`; after them the model has to begin its answer. Only
    * where the model has these tokens, and not together with structured output.
    */
-  thinking_token_budget?: number;
+  thinking_token_budget?: number | null;
   /**
-   * Ends the answer, with `finish_reason: "repetition"`, when a pattern of `min_pattern_size` (default 1)
-   * to `max_pattern_size` (at most 1024; 0: none) tokens has come `min_count` times in a row.
+   * Ends the answer, with the `finish_reason` "repetition" (which OpenAI's types lack, and so do these), when a
+   * pattern of `min_pattern_size` (default 1) to `max_pattern_size` (at most 1024; 0: none) tokens has come
+   * `min_count` times in a row.
    */
-  repetition_detection?: { max_pattern_size: number; min_pattern_size?: number; min_count: number };
+  repetition_detection?: { max_pattern_size: number; min_pattern_size?: number; min_count: number } | null;
   /** Tabloom's own parameter, default true; the answer is the same without. */
-  speculative_decoding?: boolean;
+  speculative_decoding?: boolean | null;
   /** Ignored, as an engine has one model; `engine.fetch` refuses other names. */
-  model?: string;
+  model?: string | null;
+  /** A label of OpenAI's that changes nothing. */
+  user?: string | null;
 }
 
 interface NamedSchema {
-  name?: string;
-  description?: string;
-  schema: object | boolean;
+  name?: string | null;
+  description?: string | null;
+  /** Needed; OpenAI's types let it be left out. */
+  schema?: object | boolean | null;
   strict?: boolean | null;
 }
 
@@ -81,7 +89,7 @@ export interface StructuredOutputs {
   /** A regular expression that the whole answer matches, in the syntax of Rust's `regex`. */
   regex?: string;
   /** Texts of which the answer is one. */
-  choice?: string[];
+  choice?: readonly string[];
   /** A grammar in llguidance's dialect of Lark. */
   grammar?: string;
   /** Any JSON object. */

@@ -9,13 +9,18 @@ export interface Tool {
     /** What it does, for the model. */
     description?: string | null;
     /** The JSON schema of its arguments, an object; without it there are none. */
-    parameters?: { [keyword: string]: unknown } | null;
+    parameters?: { readonly [keyword: string]: unknown } | null;
     /**
      * Enforces the schema for the arguments of each call, also with `auto`, and refuses one that cannot be
      * enforced.
      */
     strict?: boolean | null;
   };
+}
+
+/** OpenAI's tools without a schema, and calls of them: requests that have such are refused. */
+export interface CustomTool {
+  type: "custom";
 }
 
 /** A tool, by its name. */
@@ -35,7 +40,11 @@ export type ToolChoice =
   | "auto"
   | "required"
   | NamedTool
-  | { type: "allowed_tools"; allowed_tools: { mode: "auto" | "required"; tools: NamedTool[] } };
+  | CustomTool
+  | { type: "allowed_tools"; allowed_tools: { mode: "auto" | "required"; tools: readonly AllowedTool[] } };
+
+/** A tool by its name; OpenAI's types say no more of it than that it is an object. */
+type AllowedTool = NamedTool | { readonly [field: string]: unknown };
 
 /** A call of a tool. */
 export interface ToolCall {

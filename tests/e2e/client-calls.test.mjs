@@ -204,8 +204,8 @@ describe("requests", () => {
 
   test("one that cannot be sent is refused, and not in the way of others", async () => {
     const page = await open({ host: "private" });
-    const refused = await page.evaluate(() => failure(engine.tokenize("x", { addSpecialTokens: () => {} })));
-    assert.equal(refused.name, "DataCloneError");
+    const refused = await page.evaluate(() => failure(engine.tokenize("x", { addSpecialTokens: 1n })));
+    assert.deepEqual([refused.code, refused.param], ["invalid_request", "add_special_tokens"]);
     fates.chat = [{ fate: "close" }];
     const answered = await page.evaluate(() => {
       const signal = AbortSignal.timeout(5000);
@@ -319,6 +319,28 @@ describe("requests", () => {
       await until("left", 1);
     });
   });
+
+  for (const host of ["shared", "leader"]) {
+    test(`an engine that is released says so, one that is closed does not (${host})`, async () => {
+      // The tab that has the worker.
+      await open({ host });
+      const page = await open({ host });
+      const failed = await page.evaluate(() => {
+        engine.release();
+        engine.close();
+        return failure(engine.metrics());
+      });
+      assert.equal(failed.code, "closed");
+      await until("left", 1);
+      await load(page, { host });
+      await page.evaluate(() => engine.close());
+      await until("left", 2);
+      assert.deepEqual(
+        reported("left").map(({ free }) => free),
+        [true, undefined],
+      );
+    });
+  }
 
   test("an engine can be closed while it recovers", async () => {
     const page = await open({ host: "private" });

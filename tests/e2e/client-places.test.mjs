@@ -142,4 +142,20 @@ describe("a page takes the first place there is", () => {
       assert.equal(broken.code, "start_failed");
     });
   }
+
+  test("by addresses with the version, so that no cache has another version's for them", async () => {
+    const page = await open(null);
+    const asked = [];
+    page.on("request", (request) => asked.push(new URL(request.url())));
+    await place(page, { host: "private" });
+    const [{ version }] = reported("hello");
+    for (const file of ["worker.js", "wasm/tabloom.js"]) {
+      const found = asked.filter(({ pathname }) => pathname === `/tabloom/${file}`);
+      assert.deepEqual(
+        found.map(({ search }) => search),
+        [`?tabloom=${version}`],
+        file,
+      );
+    }
+  });
 });

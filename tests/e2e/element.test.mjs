@@ -1478,6 +1478,75 @@ test("a conversation is kept where storage says", async () => {
   assert.deepEqual(await none.page.evaluate(() => [localStorage.length, sessionStorage.length]), [1, 0]);
 });
 
+test("two elements of one model keep a conversation each, wherever they are moved", async () => {
+  const keep = async (page) =>
+    page.evaluate(async () => {
+      const made = ["one", "two"].map((content) => {
+        const chat = document.createElement("tabloom-chat");
+        chat.storage = "local";
+        chat.model = "model/";
+        document.body.append(chat);
+        const before = chat.messages.map((message) => message.content);
+        chat.messages = [{ role: "user", content }];
+        return { chat, before };
+      });
+      document.body.prepend(made[1].chat);
+      return made.map(({ before }) => before);
+    });
+  const { page } = await open("fake.html");
+  assert.deepEqual(await keep(page), [[], []]);
+  await page.reload();
+  assert.deepEqual(await keep(page), [["one"], ["two"]]);
+  const again = await page.evaluate(() => {
+    const [second, , first] = document.querySelectorAll("tabloom-chat");
+    first.remove();
+    // As where a framework shows the same page anew.
+    const chat = document.createElement("tabloom-chat");
+    chat.storage = "local";
+    chat.model = "model/";
+    document.body.append(chat);
+    return [second, chat].map(({ messages }) => messages[0].content);
+  });
+  assert.deepEqual(again, ["two", "one"]);
+});
+
+test("texts are set whole or in part, for elements that are made later", async () => {
+  const { page } = await open("fake.html");
+  const labels = await page.evaluate(() => {
+    const TabloomChat = /** @type {typeof import("tabloom/element").TabloomChat} */ (
+      customElements.get("tabloom-chat")
+    );
+    TabloomChat.texts = /** @type {any} */ ({ send: "Senden", attach: "Anhängen" });
+    const { shadowRoot } = document.createElement("tabloom-chat");
+    return ["send", "attach", "clear"].map((part) => shadowRoot.querySelector(`[part~=${part}]`).ariaLabel);
+  });
+  assert.deepEqual(labels, ["Senden", "Anhängen", "New chat"]);
+});
+
+test("an empty input has the page's direction, and a text its own", async () => {
+  const { page, input } = await open("one.html");
+  await page.evaluate(() => (document.documentElement.dir = "rtl"));
+  const direction = () => input.evaluate((field) => getComputedStyle(field).direction);
+  assert.equal(await direction(), "rtl");
+  await input.fill("What?");
+  assert.equal(await direction(), "ltr");
+});
+
+test("a document of a test without a browser can have it", async () => {
+  await context.addInitScript(() => {
+    delete globalThis.ResizeObserver;
+    delete CSSStyleSheet.prototype.replaceSync;
+  });
+  const { page, problems } = await open("fake.html");
+  const text = await page.evaluate(() => {
+    const chat = document.querySelector("tabloom-chat");
+    chat.messages = [{ role: "assistant", content: "**Hello**" }];
+    return chat.shadowRoot.querySelector(".text").textContent;
+  });
+  assert.equal(text, "Hello");
+  assert.deepEqual(problems, []);
+});
+
 testBeyondFirefox("scheme")("colours follow the page's scheme, and the page's own", async () => {
   const { page } = await open("one.html");
   const look = () =>

@@ -193,6 +193,7 @@ test("loading: addresses without a model", async () => {
   const load = (address) => page.evaluate((address) => failure(Engine.load(address)), address);
   check(await load("nowhere/"), "fetch", /\/nowhere\/config\.json: there is no such file\. Check/);
   check(await load("http://127.0.0.1:1/"), "fetch", /127\.0\.0\.1:1\/config\.json.*CORS/);
+  check(await load("http://[/"), "invalid_request", /^model: found "http:\/\/\[\/", expected an address/);
   await stillAnswers();
 });
 
@@ -275,12 +276,47 @@ test("requests: a prompt longer than the context", async () => {
   await stillAnswers();
 });
 
-test("requests: what cannot be sent to the worker", async () => {
-  const failure = await page.evaluate(() =>
-    globalThis.failure(engine.chat.completions.create({ messages: [], user: () => {} })),
-  );
-  assert.equal(failure.name, "DataCloneError");
+test("requests: what is no request, or no JSON", async () => {
+  const asked = (params) =>
+    page.evaluate((params) => globalThis.failure(engine.chat.completions.create(params)), params);
+  for (const params of [undefined, null, 5, "Hi!", []]) {
+    const failure = await asked(params);
+    check(failure, "invalid_request", /^request: found .*, expected an object of parameters/);
+    assert.equal(failure.param, "request");
+  }
+  const circular = await page.evaluate(() => {
+    const messages = [];
+    messages.push({ role: "user", content: messages });
+    return globalThis.failure(engine.chat.completions.create({ messages }));
+  });
+  check(circular, "invalid_request", /an object within itself/);
+  assert.equal(circular.param, "messages[0].content");
+  const nested = (levels) =>
+    page.evaluate((levels) => {
+      let schema = {};
+      for (let level = 0; level < levels; level++) schema = { not: schema };
+      return globalThis.failure(engine.completions.create({ prompt: "a", structured_outputs: { json: schema } }));
+    }, levels);
+  assert.notEqual((await nested(97)).code, undefined, "the engine has read it");
+  const deep = await nested(98);
+  check(deep, "invalid_request", /more than 100 levels/);
   await stillAnswers();
+});
+
+test("requests: null stands for what is left out, and functions are left out", async () => {
+  const { messages, answer: expected } = goldens[0];
+  const names =
+    "stream stream_options n model max_tokens max_completion_tokens top_p top_k min_p seed stop response_format structured_outputs tools tool_choice parallel_tool_calls reasoning_effort chat_template_kwargs continue_final_message logprobs top_logprobs prompt_logprobs presence_penalty frequency_penalty repetition_penalty logit_bias logprob_token_ids allowed_token_ids bad_words include_stop_str_in_output skip_special_tokens stop_token_ids ignore_eos min_tokens thinking_token_budget repetition_detection speculative_decoding user metadata store";
+  const nothing = Object.fromEntries(names.split(" ").map((name) => [name, null]));
+  const text = await page.evaluate(
+    async (params) => {
+      const onDone = () => {};
+      const { choices } = await engine.chat.completions.create({ ...params, temperature: 0, onDone });
+      return choices[0].message.content;
+    },
+    { ...nothing, messages },
+  );
+  assert.equal(text, expected);
 });
 
 for (const missing of ["no-api", "no-adapter"]) {

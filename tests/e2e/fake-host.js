@@ -71,7 +71,7 @@ export class Host {
       return send({ type: "value", value: { version, protocol, host: this.#environment.name } });
     }
     if (!tab.known) return fail("handshake");
-    if (type === "bye") return this.#leave(tab);
+    if (type === "bye") return this.#leave(tab, message.free);
     if (type === "ping") return send({ type: "value", value: null });
     if (type === "visible") return report(message);
     if (type === "credit") {
@@ -104,11 +104,11 @@ export class Host {
     await chat(tab, message, { count: pieces?.length ?? count, at, fall: fate && fall, pieces, pause, usage }, send);
   }
 
-  #leave(tab) {
+  #leave(tab, free) {
     if (!this.#tabs.delete(tab)) return;
     tab.calls.clear();
     tab.port.close();
-    report({ type: "left" });
+    report({ type: "left", free });
   }
 
   #meet(fate, fail) {

@@ -76,6 +76,26 @@ test("a stream is server-sent events to the letter", async () => {
   assert.equal(told.join(""), content);
 });
 
+test("a model goes by the name that it was loaded by, too", async () => {
+  const { name, statuses, list } = await page.evaluate(async () => {
+    const engine = await Engine.load("own-name", { registry: { "own-name": "/model/" } });
+    const status = async (path, init) => (await engine.fetch(`https://nowhere.invalid/v1/${path}`, init)).status;
+    const chat = (model) => {
+      const messages = [{ role: "user", content: "a" }];
+      const body = JSON.stringify({ model, messages, max_tokens: 1 });
+      return status("chat/completions", { method: "POST", body });
+    };
+    const { name, model } = engine.info;
+    const statuses = [await chat("own-name"), await chat(model), await status("models/own-name"), await chat("other")];
+    const list = await engine.models.list();
+    engine.close();
+    return { name, statuses, list: list.data.map(({ id }) => id === model) };
+  });
+  assert.deepEqual([name, statuses, list], ["own-name", [200, 200, 200, 404], [true]]);
+  const unnamed = await page.evaluate(() => engine.info.name);
+  assert.equal(unnamed, null);
+});
+
 test("what is wrong has its status, and OpenAI's shape", async () => {
   /** @returns {[string, RequestInit]} */
   const post = (body, path = "chat/completions") => [path, { method: "POST", body }];

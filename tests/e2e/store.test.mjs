@@ -351,3 +351,36 @@ testBeyondWebkit("disk")("the file system keeps models as well", async () => {
   assert.equal(await forget(), true);
   assert.deepEqual(await kept(), []);
 });
+
+/** What version 0.1.0 noted of `ggufModel(64)`; later versions read it, too. */
+const RECORD = {
+  chunk_bytes: 33554432,
+  chunks: ["f5796eb86ce6448f8e1ab77df33fc8fe1f1eef0457386c5848409f2885233095"],
+  bytes: 168032,
+  length: 168032,
+  version: null,
+  sha256: null,
+  is_sealed: true,
+  is_absent: false,
+};
+
+test("what version 0.1.0 has kept loads without network", async () => {
+  const { before, info, after } = await page.evaluate(
+    async ({ record, bytes }) => {
+      const cache = await caches.open("tabloom");
+      const address = new URL("models/nowhere/old.gguf", location.href).href;
+      await cache.put(`${address}?tabloom`, new Response(JSON.stringify(record)));
+      await cache.put(`${address}?tabloom=0`, new Response(new Uint8Array(bytes)));
+      await cache.put(`${address}?tabloom-used`, new Response("1795804682190"));
+      const before = await Engine.store.list();
+      globalThis.engine = await Engine.load(address, { device: "cpu" });
+      return { before, info: engine.info, after: await Engine.store.list() };
+    },
+    { record: RECORD, bytes: [...ggufModel(64)] },
+  );
+  const [{ files, bytes, complete, lastUsed }] = before;
+  assert.deepEqual([files, bytes, complete, Number(lastUsed)], [1, 168032, true, 1795804682190]);
+  assert.deepEqual([info.stored, info.architecture], [true, "llama"]);
+  assert.equal(after[0].complete, true);
+  assert.ok(!session.server.requests.includes("models/nowhere/old.gguf"), "it was asked for");
+});

@@ -52,12 +52,15 @@ test("it can be published, and says where it comes from", () => {
   assert.equal(manifest.repository.type, "git");
 });
 
+/** Entries that are there for their types; their modules are empty. */
+const TYPES_ALONE = ["./react", "./vue", "./svelte"];
+
 test("every entry can be imported, also where there is no page", async () => {
   for (const entry of Object.keys(manifest.exports)) {
     const name = `tabloom${entry.slice(1).replace("*", "de")}`;
     const resolve = `console.log(import.meta.resolve("${name}"))`;
     const address = project.run("node", ["--input-type=module", "-e", resolve]).trim();
-    assert.ok((await readFile(fileURLToPath(address))).length > 0, name);
+    assert.equal((await readFile(fileURLToPath(address))).length > 0, !TYPES_ALONE.includes(entry), name);
   }
   const names = project.run("node", [
     "--input-type=module",

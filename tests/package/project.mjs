@@ -32,7 +32,8 @@ export async function install() {
   const readme = await readFile(join(folder, "node_modules/tabloom/README.md"), "utf8");
   const examples = {};
   for (const [, language, text] of readme.matchAll(/^```(\w+)\n(.*?)^```/gms)) {
-    (examples[language] ??= []).push(text);
+    // The name leads to Hugging Face, and here to the built-in model.
+    (examples[language] ??= []).push(text.replaceAll('"smollm2-360m"', '"/models/my-model/"'));
   }
   return { folder, examples, write, run, remove: () => rm(folder, { recursive: true }) };
 }

@@ -6,8 +6,13 @@ import { transformSync } from "esbuild";
 /** A style sheet in a module, without what is filled in. */
 const SHEET = /(?<=\bCSS = `)[^`$]+(?=`)/;
 
+/** What a comment tells bundlers of an `import()`; such comments go with the white space. */
+const TOLD = /import\(\s*\/\*/;
+
 for (const file of process.argv.slice(2)) {
   const source = readFileSync(file, "utf8");
   const small = source.replace(SHEET, (css) => transformSync(css, { loader: "css", minify: true }).code.trim());
-  writeFileSync(file, transformSync(small, { minify: true, format: "esm", target: "es2022" }).code);
+  /** @type {import("esbuild").TransformOptions} */
+  const options = { minifyIdentifiers: true, minifySyntax: true, minifyWhitespace: !TOLD.test(source) };
+  writeFileSync(file, transformSync(small, { ...options, format: "esm", target: "es2022" }).code);
 }

@@ -32,6 +32,8 @@ export class Follower {
     // A browser that scrolls smoothly has hardly begun when the next line would take the reader back.
     log.addEventListener("wheel", ({ deltaY }) => deltaY < 0 && this.#letGo(), { passive: true });
     log.addEventListener("keydown", ({ key }) => UP.includes(key) && this.#letGo());
+    // Documents of tests without a browser have none.
+    if (!globalThis.ResizeObserver) return;
     const observer = new ResizeObserver(() => {
       this.follow();
       onScroll();

@@ -42,7 +42,7 @@ export function adoptStyle(node) {
   const { adoptedStyleSheets } = /** @type {ShadowRoot} */ (node.getRootNode());
   if (!sheet) {
     sheet = new CSSStyleSheet();
-    sheet.replaceSync(CSS);
+    sheet.replaceSync?.(CSS);
   }
   if (!adoptedStyleSheets?.includes(sheet)) adoptedStyleSheets?.push(sheet);
 }

@@ -201,6 +201,7 @@ textarea {
   color: inherit;
   font: inherit;
 }
+:placeholder-shown { direction: inherit; }
 textarea::placeholder { color: var(--muted); opacity: 1; }
 
 button { font: inherit; color: inherit; cursor: pointer; -webkit-tap-highlight-color: transparent; }
@@ -267,7 +268,7 @@ let sheet;
 export function style() {
   if (!sheet) {
     sheet = new CSSStyleSheet();
-    sheet.replaceSync(CSS);
+    sheet.replaceSync?.(CSS);
   }
   return sheet;
 }

@@ -43,7 +43,7 @@ export async function within(answer, life, loading = () => false) {
 export function greeted(port, signal, moves = false) {
   whenAborted(signal, () => {
     if (moves && signal.reason instanceof Gone) setTimeout(() => leave(port), RETURN);
-    else leave(port);
+    else leave(port, signal.reason);
   });
   return new Promise((resolve) => {
     port.onmessage = ({ data }) => data.type === "here" && resolve({ ...data, port });
@@ -54,8 +54,9 @@ export function greeted(port, signal, moves = false) {
  * Closes a port, of which the host is to know.
  *
  * @param {PagePort} port
+ * @param {any} [reason] the engine's end: in its details whether the model is to be freed
  */
-export function leave(port) {
-  port.postMessage({ type: "bye" });
+export function leave(port, reason) {
+  port.postMessage({ type: "bye", free: reason?.details?.free });
   port.close();
 }

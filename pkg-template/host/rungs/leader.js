@@ -83,7 +83,7 @@ export class Leader {
           if (data?.type !== "here") return;
           waiting = null;
           joined = data.epoch;
-          whenAborted(life.signal, () => leave(port));
+          whenAborted(life.signal, () => leave(port, life.signal.reason));
           const ask = /** @satisfies {Lobby} */ ({ type: "ask", epoch: joined });
           answered = askWhenShown(port, () => lobby.postMessage(ask), life);
           resolve({ ...data, port });

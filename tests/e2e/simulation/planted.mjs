@@ -7,11 +7,6 @@ export const PLANTED = {
     find: "if (LAST.includes(answer.type)) this.#forget(call);",
     replace: "",
   },
-  "a call that cannot be sent stays": {
-    file: "session.js",
-    find: "// It has what cannot be sent.\n      this.#forget(call);",
-    replace: "",
-  },
   "calls are not asked again of the next host": {
     file: "session.js",
     find: "for (const call of this.#calls.keys()) this.#post(call, host);",

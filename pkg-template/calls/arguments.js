@@ -1,0 +1,65 @@
+// What a page passes to a call: copied as JSON would send it, and options by name. All else is refused before
+// anything is loaded or asked.
+
+/** Why they are refused. */
+export const refusal = () => import("./refusal.js");
+
+/** Most levels of a value, and characters of it as JSON: the engine reads little more. */
+const [LEVELS, LONGEST] = [100, 20_000_000];
+
+/**
+ * What `use` makes of a copy of an object, which it gets at once: proxies become what they stand for, functions are
+ * left out, and numbers that JSON lacks become strings, which the engine refuses. Rejects where a value is no JSON,
+ * and names the place.
+ *
+ * @template R
+ * @param {object} value
+ * @param {(copy: any) => R | Promise<R>} use
+ * @returns {Promise<R>}
+ */
+export async function plain(value, use) {
+  let copy;
+  try {
+    copy = copied(value);
+    if (Object.getPrototypeOf(copy) !== Object.prototype) throw copy;
+  } catch (error) {
+    throw (await refusal()).noJson(value, error, copied);
+  }
+  return use(copy);
+}
+
+/** @param {unknown} value */
+function copied(value) {
+  const written = (/** @type {string} */ _, /** @type {unknown} */ it) =>
+    typeof it === "number" && !Number.isFinite(it) ? `${it}` : it;
+  const text = JSON.stringify(value, written) ?? null;
+  if (text?.length > LONGEST) throw new RangeError(`more than ${LONGEST} characters`);
+  const copy = JSON.parse(text);
+  if (isDeeper(copy, LEVELS)) throw new RangeError(`more than ${LEVELS} levels`);
+  return copy;
+}
+
+/**
+ * @param {any} value
+ * @param {number} levels
+ * @returns {boolean}
+ */
+function isDeeper(value, levels) {
+  return Object(value) === value && (!levels || Object.values(value).some((inner) => isDeeper(inner, levels - 1)));
+}
+
+/**
+ * A rejected promise where there are options of other names; null if all is well.
+ *
+ * @param {any} options
+ * @param {string} names of those that there are, with blanks between them
+ * @returns {Promise<never> | null}
+ */
+export function misnamed(options, names) {
+  const known = names.split(" ");
+  const wrong = Object.keys(options ?? {}).find((name) => !known.includes(name) && options[name] !== undefined);
+  if (wrong === undefined) return null;
+  return refusal().then(({ noOption }) => {
+    throw noOption(wrong, known);
+  });
+}

@@ -1,0 +1,1 @@
+// Nothing but types: `<tabloom-chat>` in Vue's templates, which `vue.d.ts` beside this declares.

@@ -1,0 +1,212 @@
+// The package's types in other people's projects: with OpenAI's own, and `<tabloom-chat>` in templates. Each project
+// is strict and is checked under each way to resolve modules.
+import assert from "node:assert/strict";
+import { readFile, mkdir, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { install, root, tools } from "./project.mjs";
+
+let project;
+
+before(async () => {
+  project = await install();
+  const packages = join(project.folder, "node_modules");
+  await mkdir(join(packages, "@types"));
+  for (const name of ["openai", "@types/react", "csstype"]) await symlink(join(tools, name), join(packages, name));
+  for (const [name, text] of Object.entries(STUBS)) {
+    await mkdir(join(packages, name));
+    const exports = { ".": { types: "./index.d.ts" }, "./elements": { types: "./index.d.ts" } };
+    await project.write(`node_modules/${name}/package.json`, JSON.stringify({ name, type: "module", exports }));
+    await project.write(`node_modules/${name}/index.d.ts`, text);
+  }
+});
+
+after(() => project?.remove());
+
+/** What of Vue and Svelte the types of the element need. */
+const STUBS = {
+  vue: `export interface HTMLAttributes { id?: string; class?: unknown }
+export interface GlobalComponents {}`,
+  svelte: `export interface HTMLAttributes<T extends EventTarget> { id?: string; onclick?: (event: MouseEvent & { currentTarget: T }) => void }
+export interface SvelteHTMLElements { [name: string]: unknown }`,
+};
+
+/** A chat's parameters and answers, ours and OpenAI's. */
+const CHAT = `
+import OpenAI from "openai";
+import { Engine, type ChatCompletion, type ChatCompletionChunk, type ChatMessage, type ChatMessageParam, type Tool } from "tabloom";
+
+declare const engine: Engine;
+declare const flag: boolean;
+const { completions } = engine.chat;
+const messages = [{ role: "user", content: "Hi" }] as const;
+
+// One answer or a stream, as \`stream\` says; where it is only known later, either.
+const whole: ChatCompletion = await completions.create({ messages });
+const also: ChatCompletion = await completions.create({ messages, stream: false, seed: null, stop: null });
+const stream: AsyncIterable<ChatCompletionChunk> = await completions.create({ messages, stream: true });
+const params = { messages: [{ role: "user" as const, content: "Hi" }], stream: true };
+const either = await completions.create(params);
+// @ts-expect-error: it may be a stream
+either.choices;
+const unsure = await completions.create({ messages, stream: flag });
+// @ts-expect-error: it may be a whole answer
+for await (const _ of unsure);
+const text = await engine.completions.create({ prompt: ["a", "b"] as const, stream: true });
+for await (const { choices } of text) void choices[0]?.text;
+const { data } = await engine.embeddings.create({ input: "a" });
+const vector: number[] = data[0]!.embedding;
+const encoded: string = (await engine.embeddings.create({ input: "a", encoding_format: "base64" })).data[0]!.embedding;
+
+// What is misspelt, or not supported, is refused where it is written.
+// @ts-expect-error: temperature
+await completions.create({ messages, temprature: 1 });
+// @ts-expect-error: temperature, in a stream
+await completions.create({ messages, temprature: 1, stream: true });
+// @ts-expect-error: no such role
+await completions.create({ messages: [{ role: "wizard", content: "Hi" }] });
+// @ts-expect-error: no images
+await completions.create({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "" } }] }] });
+// @ts-expect-error: no such option
+await completions.create({ messages }, { timeout: 5 });
+// @ts-expect-error: no such option
+await Engine.load("a", { progress_callback() {} });
+
+// OpenAI's types go in…
+declare const theirs: OpenAI.ChatCompletionMessageParam[];
+declare const asked: OpenAI.ChatCompletionCreateParamsNonStreaming;
+declare const streamed: OpenAI.ChatCompletionCreateParamsStreaming;
+declare const any: OpenAI.ChatCompletionCreateParams;
+declare const tools: OpenAI.ChatCompletionTool[];
+declare const choice: OpenAI.ChatCompletionToolChoiceOption;
+declare const format: NonNullable<OpenAI.ChatCompletionCreateParams["response_format"]>;
+const conversation: readonly ChatMessageParam[] = theirs;
+const one: ChatCompletion = await completions.create(asked);
+for await (const { choices } of await completions.create(streamed)) void choices[0]?.delta.content;
+await completions.create(any);
+await completions.create({ messages: theirs, tools, tool_choice: choice, response_format: format });
+await engine.countTokens(theirs);
+declare const texts: OpenAI.CompletionCreateParamsNonStreaming;
+await engine.completions.create({ ...texts, prompt: texts.prompt ?? "" });
+declare const inputs: OpenAI.EmbeddingCreateParams;
+await engine.embeddings.create(inputs);
+const schema = { type: "object", properties: { city: { type: "string", enum: ["Rome", "Oslo"] } } } as const;
+const tool: Tool = { type: "function", function: { name: "weather", parameters: schema } };
+
+// … and our answers are OpenAI's.
+const answer: OpenAI.ChatCompletion = whole;
+const message: OpenAI.ChatCompletionMessage = whole.choices[0]!.message;
+const next: OpenAI.ChatCompletionMessageParam[] = [...theirs, message, whole.choices[0]!.message];
+await completions.create({ messages: [...messages, message, whole.choices[0]!.message] });
+for await (const chunk of stream) {
+  const piece: OpenAI.ChatCompletionChunk = chunk;
+  void piece;
+}
+declare const ours: ChatMessage[];
+const said: OpenAI.ChatCompletionMessageParam[] = ours;
+const embedded: OpenAI.CreateEmbeddingResponse = await engine.embeddings.create({ input: ["a"] });
+const card: OpenAI.Model = (await engine.models.list()).data[0]!;
+const client = new OpenAI({ fetch: engine.fetch, apiKey: "none", dangerouslyAllowBrowser: true });
+export { also, answer, card, client, conversation, embedded, encoded, next, one, said, tool, vector };
+`;
+
+/** Codes of errors are a union. */
+const ERRORS = `
+import { TabloomError, type ErrorCode, type FallbackReason } from "tabloom";
+
+export function told(error: unknown): string {
+  if (!(error instanceof TabloomError)) throw error;
+  // @ts-expect-error: no such code
+  if (error.code === "no_gup") return "";
+  switch (error.code) {
+    case "no_gpu":
+      return "This browser has no WebGPU.";
+    default:
+      return error.message;
+  }
+}
+declare const reason: FallbackReason;
+export const code: ErrorCode = reason;
+`;
+
+const REACT = `
+import type {} from "tabloom/react";
+import { useRef } from "react";
+import type { TabloomChat } from "tabloom/element";
+
+export function Page() {
+  const chat = useRef<TabloomChat>(null);
+  return (
+    <tabloom-chat
+      ref={chat}
+      id="chat"
+      className="wide"
+      model="smollm2-360m"
+      quantize="w4"
+      max-tokens={20}
+      autoload
+      ontabloom-ready={({ detail }) => console.log(detail.engine.info.context)}
+    >
+      <p slot="empty">Ask</p>
+    </tabloom-chat>
+  );
+}
+
+// @ts-expect-error: no such value
+export const wrong = <tabloom-chat model="a" quantize="w2" />;
+// @ts-expect-error: no such attribute
+export const misspelt = <tabloom-chat modle="a" />;
+`;
+
+const TEMPLATES = `
+import type {} from "tabloom/vue";
+import type {} from "tabloom/svelte";
+import type { GlobalComponents } from "vue";
+import type { SvelteHTMLElements } from "svelte/elements";
+import type { TabloomChat } from "tabloom/element";
+
+type Vue = InstanceType<GlobalComponents["tabloom-chat"]>;
+export const props: Vue["$props"] = { model: "smollm2-360m", device: "cpu", id: "chat" };
+declare const vue: Vue;
+const chat: TabloomChat = vue;
+vue.$emit("tabloom-ready", new CustomEvent("tabloom-ready", { detail: { engine: chat.engine! } }));
+export const svelte: SvelteHTMLElements["tabloom-chat"] = {
+  model: "smollm2-360m",
+  "ontabloom-error": ({ detail }) => console.error(detail.error.message),
+  onclick: ({ currentTarget }) => currentTarget.focus(),
+};
+// @ts-expect-error: no such device
+export const wrong: Vue["$props"] = { device: "tpu" };
+`;
+
+const FILES = { "chat.ts": CHAT, "errors.ts": ERRORS, "react.tsx": REACT, "templates.ts": TEMPLATES };
+
+for (const resolution of ["bundler", "node16", "nodenext"]) {
+  test(`types of OpenAI's package, of React, Vue and Svelte: ${resolution}`, async () => {
+    for (const [file, text] of Object.entries(FILES)) await project.write(file, text);
+    const compilerOptions = {
+      strict: true,
+      noUncheckedIndexedAccess: true,
+      noEmit: true,
+      types: [],
+      jsx: "react-jsx",
+      target: "es2022",
+      module: resolution === "bundler" ? "esnext" : resolution,
+      moduleResolution: resolution,
+      lib: ["es2023", "dom", "dom.iterable", "dom.asynciterable", "esnext.disposable"],
+    };
+    await project.write("tsconfig.json", JSON.stringify({ compilerOptions, files: Object.keys(FILES) }));
+    project.run("node", [join(tools, "typescript/bin/tsc"), "-p", "."]);
+  });
+}
+
+test("the codes of errors are those of the reference", async () => {
+  const [types, page] = await Promise.all(
+    ["pkg-template/types/errors.d.ts", "docs/reference/errors.md"].map((path) => readFile(join(root, path), "utf8")),
+  );
+  const codes = [...types.matchAll(/\| "(\w+)"/g)].map(([, code]) => code);
+  const [ours, servers] = page.split("### `invalid_api_key`");
+  const headings = [...ours.matchAll(/^### `(\w+)`$/gm)].map(([, code]) => code);
+  assert.ok(headings.length > 30 && servers);
+  assert.deepEqual(codes.toSorted(), headings.toSorted());
+});
