@@ -241,7 +241,13 @@ impl<E: Executor + 'static> Host<E> {
                 self.answer(tab, id, metrics);
             }
             Call::Ping { id } => self.answer(tab, id, Ok(Value::Pong(()))),
-            Call::Bye {} => self.close(tab),
+            Call::Bye { free } => {
+                let model = self.tabs.get(&tab).and_then(|tab| tab.model);
+                self.close(tab);
+                if let Some(model) = model.filter(|_| free) {
+                    self.models.free(model);
+                }
+            }
         }
     }
 

@@ -207,11 +207,16 @@ impl<E: Executor> Models<E> {
 
     /// Evicts the least recently used model. Returns false if tabs use all models.
     pub fn evict(&mut self) -> bool {
-        let idle =
-            |model: &Model<E>| matches!(&model.state, State::Ready(ready) if ready.tabs.is_empty());
-        let all = self.entries.iter().filter(|(_, model)| idle(model));
-        let oldest = all.min_by_key(|(_, model)| model.released).map(|(id, _)| *id);
+        let idle = self.entries.iter().filter(|(_, model)| model.is_idle());
+        let oldest = idle.min_by_key(|(_, model)| model.released).map(|(id, _)| *id);
         oldest.is_some_and(|oldest| self.remove(oldest).is_some())
+    }
+
+    /// Evicts a model if no tab uses it.
+    pub fn free(&mut self, model: ModelId) {
+        if self.get(model).is_some_and(Model::is_idle) {
+            self.remove(model);
+        }
     }
 
     /// Has a model that is loading do with less memory. Returns false if it does already.
@@ -284,6 +289,11 @@ impl<E> Model<E> {
     pub fn is(&self, url: &str, options: &Options) -> bool {
         let sparing = self.options.sparing;
         self.url == url && self.options == Options { sparing, ..options.clone() }
+    }
+
+    /// Whether it is loaded and no tab uses it.
+    fn is_idle(&self) -> bool {
+        matches!(&self.state, State::Ready(ready) if ready.tabs.is_empty())
     }
 
     /// The error if its device is lost, where it already does with less memory.

@@ -97,8 +97,8 @@ pub enum Call {
     Metrics { id: u32 },
     /// Answered with null, to show that the host is alive.
     Ping { id: u32 },
-    /// The page disconnects.
-    Bye {},
+    /// The page disconnects; with `free` its model goes, too, if no other page uses it.
+    Bye { free: bool },
 }
 
 /// The time at which a request was first sent, and a random number. They set the id, date and seed of
@@ -468,7 +468,7 @@ impl Call {
             | Call::Cancel { id }
             | Call::Metrics { id }
             | Call::Ping { id } => *id,
-            Call::Visible { .. } | Call::Bye {} => 0,
+            Call::Visible { .. } | Call::Bye { .. } => 0,
         }
     }
 
@@ -554,7 +554,7 @@ impl Call {
             "visible" => Call::Visible { visible: f.need("visible")? },
             "metrics" => Call::Metrics { id },
             "ping" => Call::Ping { id },
-            "bye" => Call::Bye {},
+            "bye" => Call::Bye { free: f.take("free")?.unwrap_or_default() },
             _ => return Err(invalid("type", format!("{kind:?}"), "the type of a call")),
         };
         refuse_unsupported("", &fields.into_map(), &[])?;

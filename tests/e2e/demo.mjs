@@ -96,7 +96,7 @@ export async function answered(page) {
 }
 
 /** The same of an answer that cannot have been held. */
-export async function finished(page) {
+async function finished(page) {
   await page.locator(STOP).waitFor({ state: "hidden" });
   return page.locator(ANSWER).last().textContent();
 }

@@ -247,6 +247,18 @@ fn unused_models_are_evicted_the_longest_unused_first() {
 }
 
 #[test]
+fn a_model_that_is_released_goes_with_its_last_tab() {
+    let mut world = World::new();
+    let [a, other, watcher] = world.pages(["a", "a", "b"]);
+    let free = json!({"type": "bye", "free": true});
+    world.post(a.tab, free.clone());
+    assert_eq!(urls(&world.metrics(&watcher)), ["a", "b"], "another tab uses it");
+    world.post(other.tab, free);
+    assert_eq!(urls(&world.metrics(&watcher)), ["b"]);
+    assert_eq!(world.metrics(&watcher)["host"]["used_bytes"], 100);
+}
+
+#[test]
 fn a_smaller_budget_evicts_unused_models() {
     let mut world = World::new();
     let [a, b, c] = world.pages(["a", "b", "c"]);
