@@ -32,10 +32,17 @@ export async function install() {
   const readme = await readFile(join(folder, "node_modules/tabloom/README.md"), "utf8");
   const examples = {};
   for (const [, language, text] of readme.matchAll(/^```(\w+)\n(.*?)^```/gms)) {
-    // The name leads to Hugging Face, and here to the built-in model.
-    (examples[language] ??= []).push(text.replaceAll('"smollm2-360m"', '"/models/my-model/"'));
+    (examples[language] ??= []).push(here(text));
   }
   return { folder, examples, write, run, remove: () => rm(folder, { recursive: true }) };
+}
+
+/** An example whose model's name, which leads to Hugging Face, leads to the built-in model. */
+function here(example) {
+  const options = `{ registry: { "smollm2-360m": "/models/my-model/" } }`;
+  return example
+    .replaceAll('load("smollm2-360m")', `load("smollm2-360m", ${options})`)
+    .replaceAll('model="smollm2-360m"', 'model="/models/my-model/"');
 }
 
 /** The files below a folder, by path. */
