@@ -26,8 +26,6 @@ import { budget, interrupted, mark } from "./memory.js";
 import { addressOf, isAddress, nameOf } from "./models/address.js";
 import { Models } from "./models/kept.js";
 import { identify } from "./models/source.js";
-import { persist } from "./models/store.js";
-import { noteUse } from "./models/use.js";
 import { interfaceOf } from "./prompt-api/interface.js";
 
 export { TabloomError };
@@ -147,12 +145,10 @@ export class Engine {
     try {
       await session.start(onProgress);
       if (session.info?.stored) {
-        persist(lasting);
-        const kind = settings.store ?? "cache";
-        const notes = [noteUse(kind, model.url, pin)];
-        if (drafter) notes.push(noteUse(kind, drafter.url, drafter.pin));
-        // No page waits for a store that hangs.
-        await Promise.race([Promise.all(notes), new Promise((resolve) => setTimeout(resolve, NOTING))]);
+        const models = [{ url: model.url, pin }, ...(drafter ? [drafter] : [])];
+        const noting = import("./models/use.js").then(({ note }) => note(settings.store ?? "cache", models, lasting));
+        // No load fails by it, and no page waits for a store that hangs.
+        await Promise.race([noting.catch(() => {}), new Promise((resolve) => setTimeout(resolve, NOTING))]);
       }
     } finally {
       over.abort();

@@ -1,6 +1,6 @@
 // When models were last loaded, and by which names, as the store notes it.
 import { nameOf } from "./address.js";
-import { openStore } from "./store.js";
+import { openStore, persist } from "./store.js";
 
 /**
  * Follows the address in a key of a store. After it comes nothing for a file's record, `=` and a number for a
@@ -13,11 +13,23 @@ export const MARK = "?tabloom";
 export const DECLINED = "-declined";
 
 /**
+ * Notes that models were loaded, and asks the browser to keep what is stored.
+ *
+ * @param {string} kind of the store
+ * @param {{url: string, pin?: string}[]} models
+ * @param {boolean} [lasting] whether the browser is asked
+ */
+export async function note(kind, models, lasting) {
+  persist(lasting);
+  await Promise.all(models.map(({ url, pin }) => noteUse(kind, url, pin)));
+}
+
+/**
  * @param {string} kind
  * @param {string} url of a model
  * @param {string} [pin] the name that was resolved to this address
  */
-export async function noteUse(kind, url, pin) {
+async function noteUse(kind, url, pin) {
   const store = await openStore(kind);
   const key = nameOf(url) + MARK;
   await store?.put(`${key}-used`, [new TextEncoder().encode(`${Date.now()}`)]);
