@@ -737,8 +737,8 @@ export interface ToolMessage {
   name?: string;
 }
 export type ChatMessageParam =
-  | { role: "system" | "developer"; content: string | readonly TextPart[] }
-  | { role: "user"; content: string | readonly (TextPart | OtherPart)[] }
+  | { role: "system" | "developer"; content: string | readonly TextPart[]; name?: string | null }
+  | { role: "user"; content: string | readonly (TextPart | OtherPart)[]; name?: string | null }
   | AssistantMessageParam
   | { role: "tool"; tool_call_id: string; content: string | readonly TextPart[]; name?: string | null }
   | FunctionMessage;
@@ -748,6 +748,7 @@ export interface OtherPart {
 export interface AssistantMessageParam extends Omit<AssistantMessage, "content" | "tool_calls" | "prefix"> {
   content?: string | readonly (TextPart | { type: "refusal"; refusal: string })[] | null;
   tool_calls?: readonly (ToolCall | CustomTool)[] | null;
+  name?: string | null;
   prefix?: boolean | null;
 }
 export interface FunctionMessage {

@@ -143,7 +143,6 @@ fn refuse_foreign(at: &str, role: Role, message: &RequestMessage) -> Result<()> 
         ("refusal", message.refusal.is_some(), Role::Assistant),
         ("tool_calls", calls_tools(message), Role::Assistant),
         ("tool_call_id", message.tool_call_id.is_some(), Role::Tool),
-        ("name", message.name.is_some(), Role::Tool),
     ] {
         if given && role != of {
             let expected = if of == Role::Tool { "tool" } else { "assistant" };
@@ -285,6 +284,7 @@ mod tests {
             json!({ "tool_calls": [], "reasoning": null, "reasoning_details": [] }),
             json!({ "id": "msg_1", "images": [], "provider_specific_fields": { "a": 1 } }),
             json!({ "extra_content": {}, "cache_control": { "type": "ephemeral" }, "name": null }),
+            json!({ "name": "ann" }),
             json!({ "content": [{ "type": "text", "text": "Yes.", "annotations": [] }] }),
             json!({ "content": null, "refusal": "Yes." }),
             json!({ "content": "", "refusal": "Yes." }),
@@ -398,7 +398,6 @@ mod tests {
                 json!([calls(json!([{ "id": "a", "function": { "name": "f" }, "x": 1 }]))]),
                 "messages[0].tool_calls[0].x",
             ),
-            (json!([{ "role": "user", "content": "x", "name": "me" }]), "messages[0].name"),
             (
                 json!([{ "role": "user", "content": "x", "tool_call_id": "a" }]),
                 "messages[0].tool_call_id",

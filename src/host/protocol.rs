@@ -483,11 +483,11 @@ impl Call {
         };
         if json.len() > LONGEST {
             let message = format!("found {} bytes, expected at most {LONGEST}", json.len());
-            return refused(0, message);
+            return refused(id_of(json), message);
         }
         let mut fields: Fields = match serde_json::from_str::<Map<_, _>>(json) {
             Ok(fields) => fields.into(),
-            Err(error) => return refused(0, error.to_string()),
+            Err(error) => return refused(id_of(json), error.to_string()),
         };
         let id = fields.value("id");
         let known = id.as_ref().and_then(|id| u32::try_from(id.as_u64()?).ok());
@@ -560,6 +560,15 @@ impl Call {
         refuse_unsupported("", &fields.into_map(), &[])?;
         Ok(call)
     }
+}
+
+/// The id of a call that cannot be read, as when it is too long or too deep; 0 if it has none.
+fn id_of(json: &str) -> u32 {
+    #[derive(Deserialize)]
+    struct Id {
+        id: u32,
+    }
+    serde_json::from_str(json).map_or(0, |Id { id }| id)
 }
 
 /// The request of a call, unread: its errors belong to the call's answer.

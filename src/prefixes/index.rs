@@ -44,6 +44,7 @@ pub struct Shape {
 
 /// The stored form of the index.
 #[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Record {
     runs: Vec<Run>,
     row_nanos: Option<u64>,

@@ -30,7 +30,10 @@ pub trait Store: 'static {
 }
 
 /// What is known of a file that is stored in part or as a whole.
+///
+/// Records of other versions may have more fields, or fewer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Record {
     /// Bytes per chunk, except the last.
     pub chunk_bytes: u64,

@@ -400,3 +400,10 @@ fn a_signature_is_sent_with_each_request_and_found_nowhere_else() {
         assert!(error.contains(file.as_str()) || container.name == "PyTorch", "{error}");
     }
 }
+
+#[test]
+fn records_of_other_versions_are_read() {
+    let json = r#"{ "chunk_bytes": 8, "chunks": [], "is_sealed": true, "from_later": [1] }"#;
+    let record: Record = serde_json::from_str(json).unwrap();
+    assert_eq!(record, Record { chunk_bytes: 8, is_sealed: true, ..Default::default() });
+}

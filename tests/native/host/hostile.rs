@@ -146,8 +146,11 @@ fn depth_and_length_are_limited() {
     let (id, error) = Call::read(&deep).unwrap_err();
     assert_eq!(id, 0);
     assert!(error.to_string().contains("recursion limit"), "{error}");
+    let (id, _) = Call::read(&format!("{{\"request\":{deep},\"id\":7}}")).unwrap_err();
+    assert_eq!(id, 7, "whose call ends with it");
     let long = format!("{{\"type\":\"ping\",\"id\":1,\"more\":\"{}\"}}", "x".repeat(64 << 20));
-    let (_, error) = Call::read(&long).unwrap_err();
+    let (id, error) = Call::read(&long).unwrap_err();
+    assert_eq!(id, 1);
     assert!(error.to_string().contains("expected at most"), "{error}");
     let (id, error) = Call::read(r#"{"type": "pong", "id": 12}"#).unwrap_err();
     assert_eq!(id, 12);
