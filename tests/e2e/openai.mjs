@@ -498,14 +498,15 @@ export const contract = {
         return `It is 21 degrees in ${city}.`;
       },
     });
-    const plain = new Agent({ name: "Plain", instructions: "Be brief.", model });
+    const greedy = { temperature: 0 };
+    const plain = new Agent({ name: "Plain", instructions: "Be brief.", model, modelSettings: greedy });
     const first = await runner.run(plain, "What is the capital of France?");
     ok(first.finalOutput.length > 0, first.finalOutput);
     const again = await runner.run(plain, [...first.history, { role: "user", content: "And of Italy?" }]);
     ok(again.finalOutput.length > 0, again.finalOutput);
 
-    const settings = { toolChoice: "required", temperature: 0, maxTokens: 60 };
-    const agent = new Agent({ name: "Weather", model, tools: [weather], modelSettings: settings });
+    const modelSettings = { ...greedy, toolChoice: "required" };
+    const agent = new Agent({ name: "Weather", model, tools: [weather], modelSettings });
     const asked = await runner.run(agent, "Is it warm in Paris?");
     ok(calls.length >= 1 && asked.finalOutput.length > 0, [calls, asked.finalOutput]);
 
@@ -515,7 +516,7 @@ export const contract = {
     equal(streamed.finalOutput, asked.finalOutput);
 
     const animal = z.object({ animal: z.enum(["fox", "cat"]) });
-    const typed = new Agent({ name: "Typed", model, outputType: animal });
+    const typed = new Agent({ name: "Typed", model, outputType: animal, modelSettings: greedy });
     animal.parse((await runner.run(typed, "Name an animal.")).finalOutput);
   },
 };
