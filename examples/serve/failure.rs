@@ -23,11 +23,6 @@ impl Failure {
         Failure { status: status.as_u16(), code, param, message }
     }
 
-    /// The same with another name of the parameter.
-    pub fn renamed(self, name: impl Fn(&str) -> String) -> Failure {
-        Failure { param: self.param.as_deref().map(name), ..self }
-    }
-
     /// OpenAI's error object.
     pub fn body(&self) -> Value {
         let kind = match self.status {

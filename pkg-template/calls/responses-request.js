@@ -258,5 +258,5 @@ function list(param, value) {
  */
 function invalid(param, found, expected) {
   const what = JSON.stringify(found)?.slice(0, 60) ?? "nothing";
-  return new TabloomError({ code: "invalid_request", message: `found ${what}, expected ${expected}`, param });
+  return new TabloomError({ code: "invalid_request", message: `${param}: found ${what}, expected ${expected}`, param });
 }

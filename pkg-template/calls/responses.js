@@ -95,6 +95,7 @@ function renamed(error, names) {
   if (!(error instanceof TabloomError) || error.param === null) return error;
   const { code, message, param, details } = error;
   const found = names.find(([chat]) => param.startsWith(chat));
-  const own = found ? found[1] + param.slice(found[0].length) : param;
-  return new TabloomError({ code, message, param: own, details });
+  if (!found) return error;
+  const own = found[1] + param.slice(found[0].length);
+  return new TabloomError({ code, message: message.replace(param, () => own), param: own, details });
 }

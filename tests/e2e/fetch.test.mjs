@@ -15,6 +15,19 @@ before(async () => {
 
 after(() => session?.close());
 
+test("what responses take is loaded with the first of them", async () => {
+  const ask = (path, params) =>
+    page.evaluate(
+      async ([path, params]) => (await engine.fetch(path, { method: "POST", body: JSON.stringify(params) })).status,
+      [path, params],
+    );
+  const loaded = (name) => session.server.requests.some((path) => path.endsWith(`calls/${name}.js`));
+  assert.equal(await ask("/v1/completions", { prompt: "a", max_tokens: 1 }), 200);
+  assert.deepEqual([loaded("fetch"), loaded("responses"), loaded("responses-answer")], [true, false, false]);
+  assert.equal(await ask("/v1/responses", { input: "a", max_output_tokens: 1 }), 200);
+  assert.ok(loaded("responses") && loaded("responses-answer") && loaded("responses-request"));
+});
+
 for (const name of Object.keys(contract)) {
   test(`the openai client: ${name}`, () => page.evaluate((name) => clients.check(name, engine), name));
 }

@@ -468,6 +468,7 @@ export const contract = {
       );
       ok(error instanceof OpenAI.BadRequestError, error ?? fields);
       ok(param instanceof RegExp ? param.test(error.param) : error.param === param, `${error.param} ${error.message}`);
+      ok(error.message.includes(`${error.param}: `), error.message);
     }
     const missing = await client.responses.create({ model: "gpt-0", input: "a" }).then(
       () => null,

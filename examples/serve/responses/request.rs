@@ -59,8 +59,13 @@ pub struct Names(Vec<(String, String)>);
 
 impl Names {
     /// An error about the chat, as one about the request.
-    pub fn failure(&self, error: Error) -> Failure {
-        Failure::from(error).renamed(|param| self.own(param))
+    pub fn failure(&self, mut error: Error) -> Failure {
+        if let Error::InvalidRequest { param, .. } | Error::ContextLengthExceeded { param, .. } =
+            &mut error
+        {
+            *param = self.own(param);
+        }
+        error.into()
     }
 
     fn own(&self, param: &str) -> String {
