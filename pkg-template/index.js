@@ -192,7 +192,7 @@ export class Engine {
     /** @readonly the same as {@link Engine.store} */
     this.store = Engine.store;
     /**
-     * OpenAI's HTTP API, answered by this engine: a `fetch` for `/v1/chat/completions`,
+     * OpenAI's HTTP API, answered by this engine: a `fetch` for `/v1/chat/completions`, `/v1/responses`,
      * `/v1/completions`, `/v1/embeddings` and `/v1/models`, behind any origin and path. Clients of that API
      * take it in place of the browser's; it needs no `this`.
      *

@@ -17,6 +17,7 @@ mod engine;
 mod failure;
 mod guard;
 mod listen;
+mod responses;
 mod routes;
 
 use std::{io::Write, sync::Arc, time::Duration};

@@ -22,6 +22,7 @@ use crate::{
     engine::now,
     failure::Failure,
     guard,
+    responses::respond,
 };
 
 type Shared = State<Arc<App>>;
@@ -30,6 +31,7 @@ type Answer = Result<Response, Failure>;
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat))
+        .route("/v1/responses", post(respond))
         .route("/v1/completions", post(complete))
         .route("/v1/embeddings", post(embed))
         .route("/v1/models", get(models))

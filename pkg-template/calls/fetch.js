@@ -3,7 +3,7 @@ import { TabloomError } from "../error.js";
 import { iterable } from "../iterable.js";
 
 /** What follows an origin and a base path. */
-const ROUTE = /\/v1\/(?:(chat\/completions|completions|embeddings)|models(?:\/(.+))?)$/;
+const ROUTE = /\/v1\/(?:(chat\/completions|completions|embeddings|responses)|models(?:\/(.+))?)$/;
 
 /** HTTP status by error code, as in `examples/serve`. */
 const STATUS = new Map(
@@ -65,6 +65,11 @@ async function route(engine, request) {
   await known(engine, params.model);
   const { signal } = request;
   if (task === "embeddings") return Response.json(await engine.embeddings.create(params, { signal }));
+  if (task === "responses") {
+    const { respond } = await import("./responses.js");
+    const answer = await respond(params, (chat) => engine.chat.completions.create(chat, { signal }));
+    return params.stream ? events(/** @type {AsyncIterator<object>} */ (answer), "") : Response.json(answer);
+  }
   /** @type {any} */
   const completions = task === "completions" ? engine.completions : engine.chat.completions;
   const answer = await completions.create(params, { signal });
@@ -126,20 +131,22 @@ function parse(text) {
 /**
  * A body of server-sent events, each written when the body is read.
  *
- * @param {AsyncIterator<object>} chunks
+ * @param {AsyncIterator<object>} chunks those with a type are named by it
+ * @param {string} [last] what is written after them
  */
-function events(chunks) {
+function events(chunks, last = "data: [DONE]\n\n") {
   const encoder = new TextEncoder();
-  const event = (/** @type {string} */ data) => encoder.encode(`data: ${data}\n\n`);
+  const event = (/** @type {any} */ value) =>
+    `${value.type ? `event: ${value.type}\n` : ""}data: ${JSON.stringify(value)}\n\n`;
   const body = new ReadableStream(
     {
       async pull(controller) {
         try {
           const { value, done } = await chunks.next();
-          controller.enqueue(event(done ? "[DONE]" : JSON.stringify(value)));
+          controller.enqueue(encoder.encode(done ? last : event(value)));
           if (done) controller.close();
         } catch (error) {
-          controller.enqueue(event(JSON.stringify(failure(error).body)));
+          controller.enqueue(encoder.encode(event(failure(error).body)));
           controller.close();
         }
       },

@@ -130,6 +130,41 @@ test("engine.fetch and long streams go the same way", async () => {
   assert.ok(count > 64, `${count} pieces`);
 });
 
+test("responses are made of a server's chats, with what the model thought", async () => {
+  const message = { role: "assistant", content: "Yes.", reasoning_content: "Hm." };
+  const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+  const head = { id: "chatcmpl-1", created: 5, model: "fake" };
+  const choices = [{ index: 0, message, finish_reason: "stop" }];
+  const deltas = [{ reasoning_content: "Hm." }, { content: "Yes." }];
+  const chunks = deltas.map((delta) => ({ ...head, choices: [{ index: 0, delta, finish_reason: null }] }));
+  respond = (response) => {
+    if (!asked.at(-1).body.stream) return json(200, { ...head, object: "chat.completion", choices, usage })(response);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const chunk of [...chunks, { ...head, choices: [], usage }])
+      response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    response.end("data: [DONE]\n\n");
+  };
+  await load(without, fake());
+  const { whole, events } = await without.evaluate(async () => {
+    const ask = (stream) =>
+      engine.fetch("/v1/responses", { method: "POST", body: JSON.stringify({ input: "Is it?", stream }) });
+    return { whole: await (await ask(false)).json(), events: await (await ask(true)).text() };
+  });
+  const [reasoning, said] = whole.output;
+  assert.deepEqual(reasoning.content, [{ type: "reasoning_text", text: "Hm." }]);
+  assert.deepEqual([said.content[0].text, whole.served_by, whole.model], ["Yes.", "fallback", "fake"]);
+  assert.deepEqual([whole.usage.input_tokens, whole.usage.output_tokens_details.reasoning_tokens], [3, 0]);
+  const told = events.split("\n\n").slice(0, -1);
+  for (const event of told) assert.match(event, /^event: (response\.[a-z_.]+)\ndata: \{"type":"\1",.*\}$/);
+  const last = told.at(-1).split("\ndata: ");
+  assert.equal(last[0], "event: response.completed");
+  assert.deepEqual(JSON.parse(last[1]).response, whole);
+  assert.deepEqual(
+    [asked.length, asked[0].url, asked[1].body.messages[0].content],
+    [2, "/api/v1/chat/completions", "Is it?"],
+  );
+});
+
 test("what is of the device alone fails as it does without", async () => {
   const { failures, availability } = await without.evaluate(async () => {
     const model = engine.languageModel();

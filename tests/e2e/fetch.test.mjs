@@ -15,6 +15,19 @@ before(async () => {
 
 after(() => session?.close());
 
+test("what responses take is loaded with the first of them", async () => {
+  const ask = (path, params) =>
+    page.evaluate(
+      async ([path, params]) => (await engine.fetch(path, { method: "POST", body: JSON.stringify(params) })).status,
+      [path, params],
+    );
+  const loaded = (name) => session.server.requests.some((path) => path.endsWith(`calls/${name}.js`));
+  assert.equal(await ask("/v1/completions", { prompt: "a", max_tokens: 1 }), 200);
+  assert.deepEqual([loaded("fetch"), loaded("responses"), loaded("responses-answer")], [true, false, false]);
+  assert.equal(await ask("/v1/responses", { input: "a", max_output_tokens: 1 }), 200);
+  assert.ok(loaded("responses") && loaded("responses-answer") && loaded("responses-request"));
+});
+
 for (const name of Object.keys(contract)) {
   test(`the openai client: ${name}`, () => page.evaluate((name) => clients.check(name, engine), name));
 }
@@ -118,7 +131,8 @@ test("what is wrong has its status, and OpenAI's shape", async () => {
     [chat({ model: "gpt-0", stream: true }), 404, "model_not_found", "model", /found.*expected/],
     [post("{}", "embeddings"), 400, "invalid_request", "input", /./],
     [post("{}", "completions"), 400, "invalid_request", "prompt", /./],
-    [post("{}", "responses"), 404, "not_found", null, /v1\/responses/],
+    [post("{}", "responses"), 400, "invalid_request", "input", /found nothing.*expected/],
+    [post("{}", "responses/resp_1/cancel"), 404, "not_found", null, /found the path/],
     [post("{}", "chat/completions/"), 404, "not_found", null, /found the path/],
     [["../chat/completions", {}], 404, "not_found", null, /found the path/],
     [["models/nothing", {}], 404, "model_not_found", "model", /nothing/],
