@@ -33,6 +33,7 @@ test("it holds every module with its types, and nothing else", async () => {
     ...glue.map((file) => `wasm/${file}`),
     "LICENSE-APACHE",
     "LICENSE-MIT",
+    "THIRD-PARTY.md",
     "custom-elements.json",
   ]);
   const packed = project
@@ -41,6 +42,24 @@ test("it holds every module with its types, and nothing else", async () => {
     .split("\n")
     .map((path) => path.replace(/^package\//, ""));
   assert.deepEqual(packed.sort(), [...expected].sort());
+});
+
+test("it has the notices of the crates in its WebAssembly", async () => {
+  const notices = await readFile(join(project.folder, "node_modules/tabloom/THIRD-PARTY.md"), "utf8");
+  const crates = notices.match(/^## .+/gm).flatMap((names) => names.slice(3).split(", "));
+  assert.ok(crates.length > 100 && new Set(crates).size === crates.length, `${crates.length}`);
+  for (const name of ["wgpu", "naga", "minijinja", "llguidance", "blake3", "wasm-bindgen", "serde_json"]) {
+    assert.ok(
+      crates.some((crate) => crate.startsWith(`${name} `)),
+      name,
+    );
+  }
+  // Tools of the build and the tests are not in it.
+  assert.deepEqual(
+    crates.filter((crate) => /^(tabloom|clap|tokio|axum|proptest|syn|wasm-bindgen-test) /.test(crate)),
+    [],
+  );
+  assert.match(notices, /^MIT OR Apache-2\.0$/m);
 });
 
 test("it can be published, and says where it comes from", () => {

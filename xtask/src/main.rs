@@ -4,6 +4,7 @@ mod bench;
 mod cargo;
 mod demo;
 mod docs;
+mod notices;
 mod once;
 mod package;
 mod process;

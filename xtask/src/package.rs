@@ -6,7 +6,7 @@ use crate::process::{Task, minutes};
 use crate::sizes::Sizes;
 use crate::tools::{self, find_program, script};
 use crate::workspace::{self, copy_file, copy_tree, make_empty};
-use crate::{cargo, types, wasm};
+use crate::{cargo, notices, types, wasm};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
@@ -66,6 +66,7 @@ pub fn assemble(package: &Path) -> Result<()> {
     for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy_file(&root.join(file), &package.join(file))?;
     }
+    notices::write(&package.join("THIRD-PARTY.md"))?;
     types::declare(package)?;
     script("xtask/js/manifest.mjs")?.arg(package).run()?;
     let mut modules = files(package)?;
