@@ -84,7 +84,7 @@ export class Answer {
   /**
    * The last events.
    *
-   * @param {FinishReason | null} reason
+   * @param {FinishReason | "repetition" | null} reason
    * @param {Usage | null} [usage]
    * @returns {Event[]}
    */
