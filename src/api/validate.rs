@@ -428,7 +428,6 @@ mod tests {
                 r#"[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]"#,
                 "messages[0].content[0]",
             ),
-            (r#"[{"role":"user","content":"x","name":"me"}]"#, "messages[0].name"),
         ] {
             let (at, message) = refusal(read(&format!(r#"{{"messages":{messages}}}"#)));
             assert_eq!(at, param, "{messages}: {message}");
