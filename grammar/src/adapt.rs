@@ -19,9 +19,10 @@ const DAY: &str = concat!(
     r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)",
 );
 
-/// Without leap seconds: which ones exist depends on the time zone.
+/// Without leap seconds: which ones exist depends on the time zone. Of few digits, or a weak model writes
+/// digits until its answer is cut off.
 const TIME: &str = concat!(
-    r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?",
+    r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,18})?",
     r"(?:[zZ]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])",
 );
 

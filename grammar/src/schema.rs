@@ -64,9 +64,39 @@ pub fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     })
 }
 
+/// Patterns with look-ahead that zod writes for `duration`, `hostname` and `emoji`, and what stands for them:
+/// the same durations, hosts of at most three names, and some of the emojis.
+const ZOD: [(&str, &str); 3] = [
+    (
+        r"^P(?:(\d+W)|(?!.*W)(?=\d|T\d)(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+([.,]\d+)?S)?)?)$",
+        concat!(
+            r"^P(?:\d+W|\d+Y(?:\d+M)?(?:\d+D)?|\d+M(?:\d+D)?|\d+D",
+            r"|(?:\d+Y)?(?:\d+M)?(?:\d+D)?T(?:\d+H(?:\d+M)?(?:\d+(?:[.,]\d+)?S)?",
+            r"|\d+M(?:\d+(?:[.,]\d+)?S)?|\d+(?:[.,]\d+)?S))$",
+        ),
+    ),
+    (
+        concat!(
+            r"^(?=.{1,253}\.?$)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?",
+            r"(?:\.[a-zA-Z0-9](?:[-0-9a-zA-Z]{0,61}[0-9a-zA-Z])?)*\.?$",
+        ),
+        r"^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.){0,2}[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$",
+    ),
+    (
+        concat!(
+            r"^(?=[\s\S]*[\p{Extended_Pictographic}\p{Regional_Indicator}\u20E3])",
+            r"[\p{Extended_Pictographic}\p{Emoji_Component}]+$",
+        ),
+        r"^[\u{1F300}-\u{1F320}\u{1F400}-\u{1F43E}\u{1F600}-\u{1F64F}\u{1F680}-\u{1F6C5}]+$",
+    ),
+];
+
 /// Translates a pattern from ECMAScript to Rust: the meaning of `\s` and `.` differs, and classes do not
 /// nest in ECMAScript. The compiler itself handles `\d` and `\w`.
 pub fn rust_pattern(pattern: &str) -> String {
+    if let Some((_, stands)) = ZOD.iter().find(|(zod, _)| *zod == pattern) {
+        return (*stands).into();
+    }
     let mut rust = String::new();
     let mut in_class = false;
     let mut chars = pattern.chars();

@@ -70,8 +70,8 @@ test("what has no place in a chat is refused by its name", async () => {
 
 test("errors about the chat name what the request has", async () => {
   for (const [params, param, own] of goldens.names) {
-    const wire = { code: "invalid_request", message: `${param}: found it`, param, details: 5 };
-    const error = new TabloomError(wire);
+    const message = `${param}: found it`;
+    const error = new TabloomError({ code: "invalid_request", message, param, details: 5 });
     const found = await failed(respond(params, () => Promise.reject(error)));
     assert.deepEqual([found.code, found.message, found.param, found.details], [error.code, `${own}: found it`, own, 5]);
   }

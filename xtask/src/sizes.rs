@@ -201,6 +201,7 @@ mod tests {
             ("b.js", r#"export * from "./a.js";"#),
             ("worker.js", r#"import "./a.js"; import("./wasm/tabloom.js");"#),
             ("element.js", r#"export * from "./index.js"; import "./wasm/c.js";"#),
+            ("prompt-api.js", r#"export * from "./b.js";"#),
             ("wasm/c.js", ""),
             ("wasm/tabloom.js", ""),
             ("wasm/tabloom_bg.wasm", ""),
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(of(Part::Client), ["index.js", "a.js"]);
         assert_eq!(of(Part::Worker), ["worker.js", "wasm/tabloom.js", "wasm/tabloom_bg.wasm"]);
         assert_eq!(of(Part::Element), ["element.js", "wasm/c.js"]);
-        assert_eq!(of(Part::OnDemand), ["b.js"]);
+        assert_eq!(of(Part::OnDemand), ["b.js", "prompt-api.js"]);
         assert_eq!(sizes.files[1].size.raw, 19);
     }
 }
