@@ -110,6 +110,8 @@ pub struct Tools {
     pub required: bool,
     /// Whether the answer may have at most one call.
     pub single: bool,
+    /// The JSON schema of an answer without calls (`response_format`).
+    pub content: Option<Value>,
 }
 
 impl Tools {
@@ -132,7 +134,8 @@ impl Tools {
             }
             list.push(tool);
         }
-        let mut tools = Tools { list, required: false, single: parallel == Some(false) };
+        let single = parallel == Some(false);
+        let mut tools = Tools { list, required: false, single, content: None };
         match choice {
             None | Some(ToolChoice::Mode(ToolMode::Auto)) => {}
             Some(ToolChoice::Mode(ToolMode::None)) => return Ok(Tools::default()),
@@ -169,7 +172,7 @@ impl Tools {
 
     /// Whether calls are constrained to their tools' schemas.
     pub fn constrain(&self) -> bool {
-        self.required || self.callable().any(|tool| tool.strict)
+        self.required || self.content.is_some() || self.callable().any(|tool| tool.strict)
     }
 
     /// The same tools, of which only strict ones are held to their schemas.
@@ -415,7 +418,11 @@ mod tests {
             ),
             (json!({ "tools": [], "tool_choice": "required" }), "tool_choice", "unless there are"),
             (json!({ "parallel_tool_calls": 1 }), "parallel_tool_calls", "1"),
-            (json!({ "response_format": { "type": "json_object" } }), "response_format", "tools"),
+            (
+                json!({ "structured_outputs": { "regex": "a" } }),
+                "structured_outputs.regex",
+                "beside tools",
+            ),
             (
                 json!({ "tool_choice": "required", "thinking_token_budget": 5 }),
                 "thinking_token_budget",

@@ -1,6 +1,7 @@
 //! Validates a wire request: every value is in range and no field is ignored silently.
 
 use serde_json::{Map, Value, json};
+use tabloom_grammar::Form;
 
 use super::constraint::Spec;
 use super::message::Conversation;
@@ -63,13 +64,19 @@ impl ChatCompletionRequest {
         let continues = self.continue_final_message;
         let variables = variables(self.chat_template_kwargs.take(), self.reasoning_effort.take())?;
         let parallel = self.parallel_tool_calls;
-        let tools = Tools::read(self.tools.take(), self.tool_choice.take(), parallel)?;
-        let request = self.settings()?;
-        if let Some(Spec { param, .. }) =
-            request.constraint.as_ref().filter(|_| !tools.list.is_empty())
+        let mut tools = Tools::read(self.tools.take(), self.tool_choice.take(), parallel)?;
+        let mut request = self.settings()?;
+        if let Some(Spec { form, param, .. }) =
+            request.constraint.take_if(|_| !tools.list.is_empty())
         {
-            let expected = "one of them, or tool_choice \"none\"";
-            return Err(invalid(param, "it beside tools", expected));
+            tools.content = Some(match form {
+                Form::JsonObject => json!({ "type": "object" }),
+                Form::JsonSchema(schema) => schema,
+                _ => {
+                    let expected = "JSON beside them, or tool_choice \"none\"";
+                    return Err(invalid(param, "it beside tools", expected));
+                }
+            });
         }
         if let Some(budget) = request.tokens.thinking.filter(|_| tools.constrain()) {
             let expected = "none where calls of tools are constrained";

@@ -519,6 +519,11 @@ export const contract = {
     const animal = z.object({ animal: z.enum(["fox", "cat"]) });
     const typed = new Agent({ name: "Typed", model, outputType: animal, modelSettings: greedy });
     animal.parse((await runner.run(typed, "Name an animal.")).finalOutput);
+
+    const before = calls.length;
+    const both = new Agent({ name: "Both", model, tools: [weather], outputType: animal, modelSettings });
+    animal.parse((await runner.run(both, "Which animal likes the weather in Paris?")).finalOutput);
+    ok(calls.length > before, calls);
   },
 };
 

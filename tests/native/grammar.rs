@@ -375,7 +375,14 @@ fn calls_of_every_dialect_are_read_as_valid_calls() {
         "required": ["text"],
         "additionalProperties": false,
     });
-    let mut called = 0;
+    let answer = json!({
+        "type": "object",
+        "properties": {"sum": {"type": "integer", "minimum": 0, "maximum": 99}},
+        "required": ["sum"],
+        "additionalProperties": false,
+    });
+    let answers = jsonschema::validator_for(&answer).expect("a valid schema");
+    let (mut called, mut answered) = (0, 0);
     for (template, marks, special) in DIALECTS {
         if ["<parameter=", "<param name", "<arg_key>"].iter().any(|mark| template.contains(mark)) {
             // A string without quotes may be of any length.
@@ -386,9 +393,16 @@ fn calls_of_every_dialect_are_read_as_valid_calls() {
             json!({"type": "function", "function":
                 {"name": name, "parameters": parameters, "strict": strict}})
         };
-        for (choice, end) in [("required", ""), ("required", "<think>"), ("auto", "")] {
+        for (choice, end, held) in [
+            ("required", "", false),
+            ("required", "<think>", false),
+            ("auto", "", false),
+            ("auto", "", true),
+        ] {
             let chat = with_marks(template, marks, special, end);
+            let format = json!({"type": "json_schema", "json_schema": {"schema": answer}});
             let request = json!({
+                "response_format": if held { format } else { json!({"type": "text"}) },
                 "messages": [{"role": "user", "content": "a"}],
                 "tools": [tool("one", true), tool("two", true)],
                 "tool_choice": choice,
@@ -422,6 +436,15 @@ fn calls_of_every_dialect_are_read_as_valid_calls() {
                     assert!(!calls.is_empty() && content.trim().is_empty(), "{told} {content:?}");
                 }
                 assert!(!content.contains(marks[0]), "{told} {content:?}");
+                if held && calls.is_empty() {
+                    assert!(
+                        answers.is_valid(&serde_json::from_str(&content).expect(&told)),
+                        "{told}"
+                    );
+                    answered += 1;
+                } else if held {
+                    assert!(content.trim().is_empty(), "{told} {content:?}");
+                }
                 called += calls.len();
                 for (name, arguments) in &calls {
                     assert!(matches!(name.as_str(), "one" | "two"), "{told}");
@@ -432,4 +455,5 @@ fn calls_of_every_dialect_are_read_as_valid_calls() {
         }
     }
     assert!(called > 100, "{called} calls");
+    assert!(answered > 20, "{answered} answers");
 }

@@ -10,9 +10,15 @@ use super::{
 use crate::api::{Form, Tool, Tools};
 
 /// The grammar that a request's tools impose on the answer. If calls are required, it allows only
-/// calls; if a tool is strict, it allows any text and constrains the calls in it.
+/// calls; if the content has a schema, calls or that; if a tool is strict, any text, and it constrains the
+/// calls in it.
 pub fn form(tools: &Tools, reading: &Reading) -> Option<Form> {
-    let dialect = reading.dialect.filter(|_| tools.constrain())?;
+    let Some(dialect) = reading.dialect else {
+        return tools.content.clone().map(Form::JsonSchema);
+    };
+    if !tools.constrain() {
+        return None;
+    }
     let grammar = Grammar { dialect, tools, reading };
     Some(Form::Grammar(grammar.write()))
 }
@@ -46,7 +52,14 @@ impl Grammar<'_> {
         }
         let blank = if thought.is_empty() { "" } else { "blank " };
         let calls = self.calls(&mut rules);
-        let body = if self.tools.required { calls } else { self.free(&calls, &mut rules) };
+        let body = match &self.tools.content {
+            _ if self.tools.required => calls,
+            Some(schema) => {
+                rules.push(self.content(schema));
+                format!("(content | {calls})")
+            }
+            None => self.free(&calls, &mut rules),
+        };
         rules.insert(0, format!("start: {thought}{blank}{body}"));
         rules.push(r"ANY: /(.|\n)*/".into());
         let callable = self.tools.callable().enumerate();
@@ -68,8 +81,9 @@ impl Grammar<'_> {
         if body == "body" {
             rules.push(self.until("body", "ANY", "<|end|><|start|>assistant"));
         }
-        // A preamble to calls is content, so where only calls are allowed, there is none.
-        let channels = if self.tools.required { "" } else { " | \"commentary\"" };
+        // A preamble to calls is content: there is none where that has a schema, or only calls are allowed.
+        let is_held = self.tools.required || self.tools.content.is_some();
+        let channels = if is_held { "" } else { " | \"commentary\"" };
         rules.push(format!("before: {channel} (\"analysis\"{channels}) {message} {body}"));
         let mut last = Vec::new();
         for (i, tool) in self.tools.callable().enumerate() {
@@ -77,11 +91,21 @@ impl Grammar<'_> {
             rules.push(format!("args{i}: %json {}", self.schema(tool)));
             last.push(format!("{channel} {to} {constrain} \"json\" {message} args{i}"));
         }
-        if !self.tools.required {
-            last.push(format!("{channel} \"final\" {message} ANY"));
+        match &self.tools.content {
+            _ if self.tools.required => {}
+            Some(schema) => {
+                rules.push(self.content(schema));
+                last.push(format!("{channel} \"final\" {message} content"));
+            }
+            None => last.push(format!("{channel} \"final\" {message} ANY")),
         }
         rules.insert(0, format!("start: before* ({})", last.join(" | ")));
         rules.join("\n") + "\n"
+    }
+
+    /// The rule of an answer without calls that has a schema.
+    fn content(&self, schema: &Value) -> String {
+        format!("content: %json {}", self.spaced(schema.clone()))
     }
 
     /// Any text, then optional calls.
