@@ -4,7 +4,7 @@ import { unlessAborted } from "../abort.js";
 import { iterable } from "../iterable.js";
 import { constraintOf } from "./constraint.js";
 import { promptOf, promptOptionsOf } from "./convert.js";
-import { guarded, quotaExceeded, unsupported } from "./errors.js";
+import { guarded, quotaExceeded } from "./errors.js";
 import { EventHandlers } from "./event-handlers.js";
 import { messagesOf, said, whole } from "./input.js";
 import { Result } from "./result.js";
@@ -254,16 +254,13 @@ export class LanguageModelSession extends EventTarget {
   async #respond({ prompt, constraint }, signal, onPiece) {
     const { contents, tools } = this.#setup;
     return this.#after(signal, async (signal) => {
-      if (constraint.form && tools.list.length > 0) {
-        throw unsupported("found responseConstraint in a session with tools, expected one or the other");
-      }
       const result = new Result(contents, onPiece);
       const { messages: turn, prefix: first } = this.#checked(prompt, this.contextUsage > 0, constraint.hint);
       for (let prefix = first, open = true; open; prefix = "") {
         const input = { messages: turn, prefix };
         await this.#makeRoom(whole(input), signal);
         const { text, thoughts, calls } = await this.#answer(input, constraint.form, result, signal);
-        constraint.check(prefix + text);
+        if (calls.list.length === 0) constraint.check(prefix + text);
         turn.push(said(prefix + text, calls.list, thoughts));
         open = tools.executed && calls.list.length > 0;
         if (open) turn.push(...(await unlessAborted(execute(calls.asked, tools.functions), signal)));

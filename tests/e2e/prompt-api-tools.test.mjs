@@ -168,10 +168,20 @@ describe("tools with execute", () => {
     assert.equal(session.contextUsage, 0);
   });
 
-  test("they stand beside no constraint, and calls that are no JSON fail", async () => {
+  test("a constraint holds the answer that calls none of them", async () => {
+    const schema = { type: "object" };
+    const { LanguageModel, requests } = scripted(call(0, "a", "weather", "{}"), [piece({ content: '{"celsius": 21}' })]);
+    const session = await LanguageModel.create({ tools: [{ ...WEATHER, execute: () => "21" }] });
+    assert.equal(await session.prompt("a", { responseConstraint: schema }), '{"celsius": 21}');
+    assert.deepEqual(
+      requests.map(({ structured_outputs, tools }) => [structured_outputs, tools.length]),
+      Array(2).fill([{ json: schema }, 1]),
+    );
+  });
+
+  test("calls that are no JSON fail", async () => {
     const { LanguageModel } = scripted(call(0, "a", "weather", "{city"));
     const session = await LanguageModel.create({ tools: [{ ...WEATHER, execute: () => "" }] });
-    assert.equal(await fault(session.prompt("a", { responseConstraint: {} })), "NotSupportedError");
     assert.equal(await fault(session.prompt("a")), "UnknownError");
   });
 });
