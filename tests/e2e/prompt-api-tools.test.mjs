@@ -170,7 +170,9 @@ describe("tools with execute", () => {
 
   test("a constraint holds the answer that calls none of them", async () => {
     const schema = { type: "object" };
-    const { LanguageModel, requests } = scripted(call(0, "a", "weather", "{}"), [piece({ content: '{"celsius": 21}' })]);
+    const { LanguageModel, requests } = scripted(call(0, "a", "weather", "{}"), [
+      piece({ content: '{"celsius": 21}' }),
+    ]);
     const session = await LanguageModel.create({ tools: [{ ...WEATHER, execute: () => "21" }] });
     assert.equal(await session.prompt("a", { responseConstraint: schema }), '{"celsius": 21}');
     assert.deepEqual(
