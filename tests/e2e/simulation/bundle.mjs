@@ -1,6 +1,5 @@
 // The package's own scripts, for realms of the simulation.
 import { readFileSync } from "node:fs";
-import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
@@ -63,7 +62,7 @@ function prepare(build, changes) {
   build.onLoad({ filter: /pkg-template.*\.js$/ }, ({ path }) => {
     let contents = readFileSync(path, "utf8");
     for (const { file, find, replace } of changes) {
-      if (file !== basename(path)) continue;
+      if (!path.endsWith(`/${file}`)) continue;
       if (contents.split(find).length !== 2) throw new Error(`${file} does not have once: ${find}`);
       contents = contents.replace(find, () => replace);
     }
