@@ -245,7 +245,7 @@ textarea:focus-visible { outline: 0; }
 @media (prefers-reduced-motion: no-preference) {
   .track i { transition: scale .2s; }
   .track.unknown i { animation: slide 1.4s ease-in-out infinite; scale: .3 1; }
-  button { transition: .15s; }
+  button { transition: background .15s; }
 }
 @keyframes slide { from { translate: -30%; } to { translate: 100%; } }
 @media (forced-colors: active) {
