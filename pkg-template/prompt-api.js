@@ -99,10 +99,11 @@ class Later {
     const source = this.#source;
     // Files of the page need no download.
     if (typeof source !== "string" && !(source instanceof URL)) return "available";
-    const { quantisation, quantize, device, ...options } = this.#options;
+    const { quantisation, quantize, device, kvBytes, budgetBytes, workerUrl, hub, registry } = this.#options;
+    const models = [{ model: `${source}`, quantisation, quantize }];
     const { Engine } = await import("./index.js");
-    const asked = { ...options, models: [{ model: `${source}`, quantisation, quantize }] };
-    const [{ problem, fits, stored }] = (await Engine.probe(asked)).models;
+    const probe = await Engine.probe({ models, kvBytes, budgetBytes, workerUrl, hub, registry });
+    const [{ problem, fits, stored }] = probe.models;
     const runs = device === "cpu" ? !problem : fits !== "no";
     return runs ? (stored ? "available" : "downloadable") : "unavailable";
   }

@@ -471,7 +471,8 @@ describe("with tabs of one visitor", () => {
       const { Engine } = await import("/tabloom/index.js");
       // The page's own options: with others it would be another engine's model.
       const prefixCache = { storedBytes: 256 * 2 ** 20 };
-      globalThis.engine = await Engine.load("/model/", { host: "shared", prefixCache });
+      const workerUrl = "/tabloom/worker.js";
+      globalThis.engine = await Engine.load("/model/", { host: "shared", prefixCache, workerUrl });
     });
     const rests = ({ facts, tabs }) =>
       tabs.length === 3 && facts.Requests.join() === "0 running,0 waiting" && facts.Generation[0] === "0.0 tokens/s";
