@@ -24,7 +24,7 @@ import { TabloomError } from "./error.js";
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
 
 /** Attributes that need another engine when they change. */
-const OF_ENGINE = ["model", "device", "quantize"];
+const OF_ENGINE = ["model", "device", "quantize", "worker-url"];
 /** Properties that a page may set before it has loaded this module. */
 const PROPERTIES = ["engine", "messages", "workerUrl"];
 
@@ -44,6 +44,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @attr {number} max-tokens - most tokens of an answer
  * @attr {"auto" | "gpu" | "cpu"} device - as for `Engine.load`
  * @attr {"keep" | "w8" | "w4"} quantize - as for `Engine.load`
+ * @attr {string} worker-url - as `workerUrl` of `Engine.load`
  * @attr {string} placeholder - the text of the empty input
  * @attr {"session" | "local"} storage - keeps the conversation there, under the element's `id` or else its model
  *
@@ -320,11 +321,11 @@ export class TabloomChat extends Base {
 
   /**
    * The site's own script that is, or imports, `worker.js`, if that is not beside this module or is of
-   * another origin. Pages that require Trusted Types allow the policy `tabloom`, or pass a
-   * `TrustedScriptURL`.
+   * another origin; by default what the attribute `worker-url` names. Pages that require Trusted Types allow
+   * the policy `tabloom`, or pass a `TrustedScriptURL`.
    */
   get workerUrl() {
-    return this.#workerUrl;
+    return this.#workerUrl ?? this.getAttribute("worker-url") ?? undefined;
   }
 
   set workerUrl(value) {

@@ -423,6 +423,7 @@ export interface TabloomChatAttributes {
   "max-tokens"?: number | string;
   device?: LoadOptions["device"];
   quantize?: LoadOptions["quantize"];
+  "worker-url"?: string;
   placeholder?: string;
   storage?: "session" | "local";
   engine?: Engine | null;
@@ -1440,12 +1441,12 @@ export interface ToolCallDelta {
 }
 
 // vue.d.ts
-import type { HTMLAttributes } from "vue";
+import type { EmitFn, HTMLAttributes } from "vue";
 import type { TabloomChat } from "./element.js";
 import type { TabloomChatAttributes, TabloomChatEventMap } from "./element/types.js";
 type Component = new () => TabloomChat & {
   $props: HTMLAttributes & TabloomChatAttributes;
-  $emit: <K extends keyof TabloomChatEventMap>(type: K, event: TabloomChatEventMap[K]) => void;
+  $emit: EmitFn<{ [K in keyof TabloomChatEventMap]: (event: TabloomChatEventMap[K]) => void }>;
 };
 declare module "vue" {
   interface GlobalComponents {

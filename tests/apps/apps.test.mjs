@@ -24,7 +24,16 @@ const DEFAULT = {
 };
 
 /** @type {Record<string, App>} */
-const OTHERS = {};
+const OTHERS = {
+  rollup: { dist: "dist" },
+  "vite-vue": { dist: "dist" },
+  webpack: { dist: "dist" },
+  parcel: { dist: "dist" },
+  sveltekit: { dist: "build" },
+  astro: { dist: "dist" },
+  nuxt: {},
+  angular: { dist: "dist/app/browser" },
+};
 
 let browser;
 
