@@ -1,11 +1,13 @@
 // Apps made with the package by each of the usual tools, from the smallest configuration, in TypeScript where
-// that is the custom: built for production, served, and visited in Chromium. TABLOOM_APPS=all has all of them.
+// that is the custom: built for production, served, and visited in Chromium. TABLOOM_APPS names those that run.
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "../e2e/browser.mjs";
 import { build, provide, start } from "./project.mjs";
 import { addModel, serveApp } from "./server.mjs";
-import { visit } from "./visitor.mjs";
+import { ask, visit } from "./visitor.mjs";
 
 /**
  * @typedef {object} App
@@ -13,11 +15,14 @@ import { visit } from "./visitor.mjs";
  *   and the model among its public files
  * @property {string} [base] the path below which it is served
  * @property {string} [policy] the content security policy of the site
+ * @property {boolean} [cdn] whether the package is on another origin
+ * @property {boolean} [offline] whether it opens without a network once it was visited
  */
 
 /** Those that every run of the tests has. @type {Record<string, App>} */
 const DEFAULT = {
   plain: { dist: "dist" },
+  cdn: { dist: "dist", cdn: true },
   esbuild: { dist: "dist" },
   "vite-react": { dist: "dist", base: "/below/" },
   next: {},
@@ -25,15 +30,27 @@ const DEFAULT = {
 
 /** @type {Record<string, App>} */
 const OTHERS = {
-  rollup: { dist: "dist" },
-  "vite-vue": { dist: "dist" },
-  webpack: { dist: "dist" },
-  parcel: { dist: "dist" },
-  sveltekit: { dist: "build" },
+  angular: { dist: "dist/app/browser" },
   astro: { dist: "dist" },
   nuxt: {},
-  angular: { dist: "dist/app/browser" },
+  parcel: { dist: "dist" },
+  rollup: { dist: "dist" },
+  sveltekit: { dist: "build" },
+  "vite-7": { dist: "dist" },
+  "vite-vue": { dist: "dist" },
+  webpack: { dist: "dist" },
+  strict: {
+    dist: "dist",
+    policy: `default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self';
+      require-trusted-types-for 'script'; trusted-types app`.replace(/\s+/g, " "),
+  },
+  pwa: { dist: "dist", offline: true },
+  "service-worker": { dist: "dist", offline: true },
 };
+
+const APPS = { ...DEFAULT, ...OTHERS };
+const { TABLOOM_APPS = Object.keys(DEFAULT).join() } = process.env;
+const chosen = TABLOOM_APPS === "all" ? Object.keys(APPS) : TABLOOM_APPS.split(",");
 
 let browser;
 
@@ -44,21 +61,60 @@ before(async () => {
 
 after(() => browser?.close());
 
-const apps = { ...DEFAULT, ...(process.env.TABLOOM_APPS === "all" && OTHERS) };
-const chosen = process.env.TABLOOM_APP?.split(",") ?? Object.keys(apps);
 for (const name of chosen) {
-  const { dist, base = "/", policy } = { ...DEFAULT, ...OTHERS }[name];
+  const app = APPS[name];
   test(name, async () => {
     const folder = await provide(name);
-    if (!dist) await addModel(join(folder, "public/models/my-model"));
+    if (!app.dist) await addModel(join(folder, "public/models/my-model"));
     await build(folder);
-    const site = dist
-      ? await serveApp(join(folder, dist), { base, headers: policy ? { "content-security-policy": policy } : {} })
-      : await start(folder);
+    const elsewhere = app.cdn && (await onAnotherOrigin(folder, join(folder, app.dist)));
+    const { base = "/", policy } = app;
+    const headers = policy ? { "content-security-policy": policy } : {};
+    const site = await (app.dist ? serveApp(join(folder, app.dist), { base, headers }) : start(folder));
     try {
-      await visit(browser, site.origin + base);
+      await visit(browser, site.origin + base, async (page) => {
+        if (app.offline) await withoutNetwork(page, site);
+      });
     } finally {
       await site.close();
+      await elsewhere?.close();
     }
   });
 }
+
+/** Serves the package for all origins, in the place of the CDN that the app names. */
+async function onAnotherOrigin(folder, dist) {
+  const headers = { "access-control-allow-origin": "*" };
+  const cdn = await serveApp(join(folder, "node_modules/tabloom"), { headers });
+  for (const file of ["index.html", "tabloom-worker.js"]) {
+    const text = await readFile(join(dist, file), "utf8");
+    const moved = text.replace(/https:\/\/cdn\.jsdelivr\.net\/npm\/tabloom@[\d.]+/, cdn.origin);
+    assert.notEqual(moved, text);
+    await writeFile(join(dist, file), moved);
+  }
+  return cdn;
+}
+
+/** A service worker of the site's that begins anew leaves the models, and the app runs without the server. */
+async function withoutNetwork(page, site) {
+  await served(page);
+  const names = await page.evaluate(async () => {
+    const registration = await navigator.serviceWorker.getRegistration();
+    await registration.unregister();
+    return caches.keys();
+  });
+  assert.ok(names.includes("tabloom"), names.join());
+  await page.reload();
+  await served(page);
+  // What it did not keep when it was installed, it keeps now.
+  await page.reload();
+  await ask(page);
+  await site.close();
+  await page.reload();
+  await ask(page);
+  assert.ok(await page.evaluate(() => caches.has("tabloom")));
+}
+
+/** Waits until the site has a service worker that is at work. */
+const served = (page) =>
+  page.waitForFunction(async () => Boolean((await navigator.serviceWorker.getRegistration())?.active));

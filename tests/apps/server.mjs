@@ -33,6 +33,7 @@ export async function serveApp(folder, { base = "/", headers = {} } = {}) {
   return {
     origin: `http://127.0.0.1:${port}`,
     async close() {
+      if (!server.listening) return;
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },

@@ -29,7 +29,7 @@ export async function visit(browser, address, then) {
       await page.goto(address);
       await stopped(page);
       await page.reload();
-      await whole(page);
+      await ask(page);
       await then?.(page);
     } catch (error) {
       problems.push(`${error}`, await page.locator("body").innerText());
@@ -43,16 +43,16 @@ export async function visit(browser, address, then) {
 const button = (page, name) => page.getByRole("button", { name, exact: true });
 const said = (page) => page.locator("output, [part~=assistant] [part~=text]");
 
-async function ask(page) {
+async function send(page) {
+  await page.getByRole("textbox").waitFor();
   await page.getByRole("textbox").fill(messages[0].content);
   await button(page, "Send").click();
 }
 
 /** An answer that is stopped keeps its first words. */
 async function stopped(page) {
-  await page.getByRole("textbox").waitFor();
   await holdAnswers(page);
-  await ask(page);
+  await send(page);
   await said(page).filter({ hasText: /\S/ }).waitFor();
   await button(page, "Stop").click();
   await releaseAnswers(page);
@@ -60,8 +60,8 @@ async function stopped(page) {
   assert.ok(words.length < ANSWER.length / 2 && ANSWER.startsWith(words), words);
 }
 
-async function whole(page) {
-  await page.getByRole("textbox").waitFor();
-  await ask(page);
+/** An answer that is not stopped is whole. */
+export async function ask(page) {
+  await send(page);
   await said(page).filter({ hasText: ANSWER }).waitFor();
 }
