@@ -1,10 +1,11 @@
 // Apps made with the package by each of the usual tools, from the smallest configuration, in TypeScript where
 // that is the custom: built for production, served, and visited in Chromium. TABLOOM_APPS names those that run.
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { launch } from "../e2e/browser.mjs";
+import { launch, launchOnDisk } from "../e2e/browser.mjs";
 import { build, provide, start } from "./project.mjs";
 import { addModel, serveApp } from "./server.mjs";
 import { ask, visit } from "./visitor.mjs";
@@ -72,9 +73,9 @@ for (const name of chosen) {
     const headers = policy ? { "content-security-policy": policy } : {};
     const site = await (app.dist ? serveApp(join(folder, app.dist), { base, headers }) : start(folder));
     try {
-      await visit(browser, site.origin + base, async (page) => {
-        if (app.offline) await withoutNetwork(page, site);
-      });
+      const address = site.origin + base;
+      if (app.offline) await visitOffline(address, site);
+      else await within(browser.newContext(), (context) => visit(context, address));
     } finally {
       await site.close();
       await elsewhere?.close();
@@ -95,26 +96,45 @@ async function onAnotherOrigin(folder, dist) {
   return cdn;
 }
 
-/** A service worker of the site's that begins anew leaves the models, and the app runs without the server. */
-async function withoutNetwork(page, site) {
-  await served(page);
-  const names = await page.evaluate(async () => {
-    const registration = await navigator.serviceWorker.getRegistration();
-    await registration.unregister();
-    return caches.keys();
-  });
-  assert.ok(names.includes("tabloom"), names.join());
-  await page.reload();
-  await served(page);
-  // What it did not keep when it was installed, it keeps now.
-  await page.reload();
-  await ask(page);
-  await site.close();
-  await page.reload();
-  await ask(page);
-  assert.ok(await page.evaluate(() => caches.has("tabloom")));
+/**
+ * The app is visited, and runs without the server in a browser that is started again. Its service worker, when
+ * it begins anew, leaves the models.
+ */
+async function visitOffline(address, site) {
+  const profile = await mkdtemp(join(tmpdir(), "tabloom-profile-"));
+  try {
+    await within(launchOnDisk(profile), async (context) => {
+      await visit(context, address, async (page) => {
+        await atWork(page);
+        await page.evaluate(async () => (await navigator.serviceWorker.getRegistration()).unregister());
+        await page.reload();
+        await atWork(page);
+        assert.ok(await page.evaluate(() => caches.has("tabloom")));
+        // What it did not keep when it was installed, it keeps now.
+        await page.reload();
+        await ask(page);
+      });
+    });
+    await site.close();
+    await within(launchOnDisk(profile), (context) => visit(context, address));
+  } finally {
+    await rm(profile, { recursive: true });
+  }
 }
 
-/** Waits until the site has a service worker that is at work. */
-const served = (page) =>
-  page.waitForFunction(async () => Boolean((await navigator.serviceWorker.getRegistration())?.active));
+/** Waits until the site's service worker is at work. */
+const atWork = (page) =>
+  page.waitForFunction(async () => {
+    const registration = await navigator.serviceWorker.getRegistration();
+    return registration?.active?.state === "activated";
+  });
+
+/** Uses a context, and closes it. */
+async function within(opened, use) {
+  const context = await opened;
+  try {
+    await use(context);
+  } finally {
+    await context.close();
+  }
+}

@@ -15,13 +15,15 @@ const FILES = ["config.json", "generation_config.json", "model.safetensors", "to
  *   app is; `headers` of every file
  */
 export async function serveApp(folder, { base = "/", headers = {} } = {}) {
-  const setHeaders = (response) => response.setHeaders(new Map(Object.entries(headers)));
+  // No file is taken from the browser's cache without a question.
+  const all = { "cache-control": "no-cache", ...headers };
+  const setHeaders = (response) => response.setHeaders(new Map(Object.entries(all)));
   const files = sirv(folder, { dev: true, extensions: ["html"], setHeaders });
   const server = createServer(async (request, response) => {
     const path = request.url.split("?")[0];
     if (path.startsWith(MODEL)) {
       const body = await modelFile(path.slice(MODEL.length)).catch(() => null);
-      return response.writeHead(body ? 200 : 404, headers).end(body);
+      return response.writeHead(body ? 200 : 404, all).end(body);
     }
     const missing = () => response.writeHead(404).end();
     if (!path.startsWith(base)) return missing();

@@ -8,36 +8,31 @@ const PATIENCE = 60_000;
 const { messages, answer: ANSWER } = goldens.find(({ messages }) => /story/.test(messages[0].content));
 
 /**
- * @param {import("playwright-core").Browser} browser
+ * @param {import("playwright-core").BrowserContext} context
  * @param {string} address
  * @param {(page: import("playwright-core").Page) => Promise<void>} [then] what else there is to see
  */
-export async function visit(browser, address, then) {
-  const context = await browser.newContext();
+export async function visit(context, address, then) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(`${error.stack}`));
+  page.on("console", (message) => {
+    const { url } = message.location();
+    // The smallest apps have no icon.
+    if (message.type() === "error" && !url.endsWith("/favicon.ico")) problems.push(`${message.text()} ${url}`);
+  });
+  await holdable(page);
   try {
-    const page = await context.newPage();
-    page.setDefaultTimeout(PATIENCE);
-    const problems = [];
-    page.on("pageerror", (error) => problems.push(`${error.stack}`));
-    page.on("console", (message) => {
-      const { url } = message.location();
-      // The smallest apps have no icon.
-      if (message.type() === "error" && !url.endsWith("/favicon.ico")) problems.push(`${message.text()} ${url}`);
-    });
-    await holdable(page);
-    try {
-      await page.goto(address);
-      await stopped(page);
-      await page.reload();
-      await ask(page);
-      await then?.(page);
-    } catch (error) {
-      problems.push(`${error}`, await page.locator("body").innerText());
-    }
-    assert.deepEqual(problems, []);
-  } finally {
-    await context.close();
+    await page.goto(address);
+    await stopped(page);
+    await page.reload();
+    await ask(page);
+    await then?.(page);
+  } catch (error) {
+    problems.push(`${error}`, await page.locator("body").innerText());
   }
+  assert.deepEqual(problems, []);
 }
 
 const button = (page, name) => page.getByRole("button", { name, exact: true });
