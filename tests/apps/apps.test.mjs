@@ -1,7 +1,7 @@
 // Apps made with the package by each of the usual tools, from the smallest configuration, in TypeScript where
 // that is the custom: built for production, served, and visited in Chromium. TABLOOM_APPS names those that run.
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -74,7 +74,7 @@ for (const name of chosen) {
     const site = await (app.dist ? serveApp(join(folder, app.dist), { base, headers }) : start(folder));
     try {
       const address = site.origin + base;
-      if (app.offline) await visitOffline(address, site);
+      if (app.offline) await visitOffline(address, site, join(folder, app.dist, "sw.js"));
       else await within(browser.newContext(), (context) => visit(context, address));
     } finally {
       await site.close();
@@ -97,19 +97,20 @@ async function onAnotherOrigin(folder, dist) {
 }
 
 /**
- * The app is visited, and runs without the server in a browser that is started again. Its service worker, when
- * it begins anew, leaves the models.
+ * The app is visited, and runs without the server in a browser that is started again. A new version of its
+ * service worker leaves the models.
  */
-async function visitOffline(address, site) {
+async function visitOffline(address, site, worker) {
   const profile = await mkdtemp(join(tmpdir(), "tabloom-profile-"));
   try {
     await within(launchOnDisk(profile), async (context) => {
       await visit(context, address, async (page) => {
         await atWork(page);
-        await page.evaluate(async () => (await navigator.serviceWorker.getRegistration()).unregister());
-        await page.reload();
+        await appendFile(worker, "// changed");
+        await page.evaluate(async () => void (await (await navigator.serviceWorker.getRegistration()).update()));
         await atWork(page);
-        assert.ok(await page.evaluate(() => caches.has("tabloom")));
+        const kept = await page.evaluate(async () => (await (await caches.open("tabloom")).keys()).length);
+        assert.ok(kept > 0, "the models are gone");
         // What it did not keep when it was installed, it keeps now.
         await page.reload();
         await ask(page);
@@ -122,11 +123,11 @@ async function visitOffline(address, site) {
   }
 }
 
-/** Waits until the site's service worker is at work. */
+/** Waits until the site's newest service worker is at work. */
 const atWork = (page) =>
   page.waitForFunction(async () => {
-    const registration = await navigator.serviceWorker.getRegistration();
-    return registration?.active?.state === "activated";
+    const { installing, waiting, active } = (await navigator.serviceWorker.getRegistration()) ?? {};
+    return !installing && !waiting && active?.state === "activated";
   });
 
 /** Uses a context, and closes it. */
