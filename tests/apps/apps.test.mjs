@@ -1,7 +1,7 @@
 // Apps made with the package by each of the usual tools, from the smallest configuration, in TypeScript where
 // that is the custom: built for production, served, and visited in Chromium. TABLOOM_APPS names those that run.
 import assert from "node:assert/strict";
-import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -49,6 +49,20 @@ const OTHERS = {
   "service-worker": { dist: "dist", offline: true },
 };
 
+/** The chapters of the guide, and the apps that have their lines. */
+const GUIDE = {
+  React: ["vite-react"],
+  "Next.js": ["next"],
+  Vue: ["vite-vue"],
+  Nuxt: ["nuxt"],
+  Svelte: ["sveltekit"],
+  "Vite before 8": ["vite-7"],
+  Angular: ["angular"],
+  "esbuild and Rollup": ["esbuild", "rollup"],
+  "Trusted Types": ["strict"],
+  "Service workers": ["service-worker", "pwa"],
+};
+
 const APPS = { ...DEFAULT, ...OTHERS };
 const { TABLOOM_APPS = Object.keys(DEFAULT).join() } = process.env;
 const chosen = TABLOOM_APPS === "all" ? Object.keys(APPS) : TABLOOM_APPS.split(",");
@@ -61,6 +75,19 @@ before(async () => {
 });
 
 after(() => browser?.close());
+
+test("the lines of the guide are in the apps", async () => {
+  const guide = await readFile(new URL("../../docs/guides/bundlers.md", import.meta.url), "utf8");
+  const [, ...chapters] = guide.split(/^## /m);
+  const titles = chapters.map((chapter) => chapter.split("\n", 1)[0]);
+  assert.deepEqual(titles, Object.keys(GUIDE));
+  for (const [i, chapter] of chapters.entries()) {
+    const has = await lines(GUIDE[titles[i]]);
+    for (const [, block] of chapter.matchAll(/^```.*\n(.*?)^```$/gms)) {
+      for (const line of block.split("\n")) assert.ok(has.has(line.trim()), `${titles[i]}: ${line}`);
+    }
+  }
+});
 
 for (const name of chosen) {
   const app = APPS[name];
@@ -81,6 +108,21 @@ for (const name of chosen) {
       await elsewhere?.close();
     }
   });
+}
+
+/** The lines of apps' sources, without what only the tests need; a build's commands are a line each. */
+async function lines(names) {
+  const found = new Set([""]);
+  for (const name of names) {
+    const folder = new URL(`${name}/`, import.meta.url);
+    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile() || entry.name === "package-lock.json") continue;
+      const text = await readFile(join(entry.parentPath, entry.name), "utf8");
+      const bare = text.replaceAll(' device="cpu" temperature="0"', "").replaceAll('device: "cpu", ', "");
+      for (const line of bare.split(/\n|"build": "|" *,?\n| && /)) found.add(line.trim().replace(/"$/, ""));
+    }
+  }
+  return found;
 }
 
 /** Serves the package for all origins, in the place of the CDN that the app names. */

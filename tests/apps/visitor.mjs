@@ -30,7 +30,7 @@ export async function visit(context, address, then) {
     await ask(page);
     await then?.(page);
   } catch (error) {
-    problems.push(`${error}`, await page.locator("body").innerText());
+    problems.push(`${error}`, ...(await page.locator("output, [part~=error]").allInnerTexts()));
   }
   assert.deepEqual(problems, []);
 }
