@@ -24,7 +24,7 @@ import { TabloomError } from "./error.js";
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
 
 /** Attributes that need another engine when they change. */
-const OF_ENGINE = ["model", "device", "quantize", "worker-url"];
+const OF_ENGINE = ["model", "device", "quantize"];
 /** Properties that a page may set before it has loaded this module. */
 const PROPERTIES = ["engine", "messages", "workerUrl"];
 
@@ -148,7 +148,7 @@ export class TabloomChat extends Base {
   static renderers = RENDERERS;
   static observedAttributes = [...OF_ENGINE, "autoload", "placeholder"];
 
-  /** @type {LoadOptions["workerUrl"]} */
+  /** @type {LoadOptions["workerUrl"] | null} */
   #workerUrl;
   #internals = this.attachInternals?.();
   #engine = new ChatEngine({
@@ -325,9 +325,10 @@ export class TabloomChat extends Base {
    * the policy `tabloom`, or pass a `TrustedScriptURL`.
    */
   get workerUrl() {
-    return this.#workerUrl ?? this.getAttribute("worker-url") ?? undefined;
+    return this.#workerUrl ?? this.getAttribute("worker-url");
   }
 
+  /** @param {LoadOptions["workerUrl"] | null} value */
   set workerUrl(value) {
     this.#workerUrl = value;
   }
@@ -411,7 +412,7 @@ export class TabloomChat extends Base {
       const text = this.getAttribute(attribute);
       const number = numeric(text);
       if (!Number.isNaN(number)) return number ?? undefined;
-      throw invalid(attribute, `${JSON.stringify(text)}, expected a number`);
+      throw invalid(attribute, `"${text}", expected a number`);
     });
     return { temperature, max_completion_tokens };
   }

@@ -169,12 +169,8 @@ export declare class TabloomChat extends Base {
     set maxTokens(value: number | null);
     get storage(): string | null;
     set storage(value: string | null);
-    get workerUrl(): string | {
-        toString(): string;
-    } | undefined;
-    set workerUrl(value: string | {
-        toString(): string;
-    } | undefined);
+    get workerUrl(): LoadOptions["workerUrl"] | null;
+    set workerUrl(value: LoadOptions["workerUrl"] | null);
     get state(): import("./element/types.js").TabloomChatState;
     get engine(): import("./index.js").Engine | null;
     set engine(engine: import("./index.js").Engine | null);
