@@ -70,7 +70,7 @@ const chosen = TABLOOM_APPS === "all" ? Object.keys(APPS) : TABLOOM_APPS.split("
 let browser;
 
 before(async () => {
-  await provide("node");
+  if (chosen.some((name) => name in OTHERS)) await provide("node");
   browser = await launch();
 });
 
