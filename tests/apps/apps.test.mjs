@@ -161,7 +161,7 @@ async function visitOffline(address, site, worker) {
     await site.close();
     await within(launchOnDisk(profile), (context) => visit(context, address));
   } finally {
-    await rm(profile, { recursive: true });
+    await rm(profile, { recursive: true, maxRetries: 5 });
   }
 }
 

@@ -1,5 +1,4 @@
-// Apps as people make them with the package: installed from their lock files once, built for production
-// each time.
+// Apps as people make them with the package: installed from their lock files once, and built for production.
 import { execFile, spawn } from "node:child_process";
 import { cp, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { once } from "node:events";
@@ -13,11 +12,11 @@ const run = promisify(execFile);
 const sources = fileURLToPath(new URL("./", import.meta.url));
 const target = fileURLToPath(new URL("../../target/apps/", import.meta.url));
 
-/** What is installed stays; `node` is no app, but what runs the tools of the others. */
 const INSTALL = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
 
 /**
- * Makes a folder with an app's sources, its packages, and the package in it; gives its path.
+ * Makes a folder of an app's sources, its npm packages, and the package itself; gives its path. Npm packages
+ * stay there until the lock file changes.
  *
  * @param {string} name
  */
@@ -54,20 +53,22 @@ export async function start(folder) {
   const port = await freePort();
   const server = spawn("npm", ["start"], {
     cwd: folder,
-    env: { ...(await environment()), PORT: `${port}`, HOST: "127.0.0.1" },
+    env: { ...environment(), PORT: `${port}`, HOST: "127.0.0.1" },
     detached: true,
   });
   let said = "";
   for (const stream of [server.stdout, server.stderr]) stream.on("data", (piece) => (said += piece));
   const origin = `http://127.0.0.1:${port}`;
+  const ended = () => server.exitCode !== null || server.signalCode !== null;
   const close = async () => {
-    if (server.exitCode !== null) return;
+    if (ended()) return;
     process.kill(-server.pid);
     await once(server, "exit");
   };
   for (const end = Date.now() + 60_000; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, 100))) {
-    if (server.exitCode !== null) throw new Error(`its server has ended: ${said}`);
-    if (await fetch(origin).catch(() => null)) return { origin, close };
+    if (ended()) throw new Error(`its server has ended: ${said}`);
+    const answered = await fetch(origin, { signal: AbortSignal.timeout(10_000) }).catch(() => null);
+    if (answered) return { origin, close };
   }
   await close();
   throw new Error(`its server does not answer within a minute: ${said}`);
@@ -84,7 +85,7 @@ async function freePort() {
 /** What it prints is shown if it fails. */
 async function npm(folder, args) {
   try {
-    return await run("npm", args, { cwd: folder, env: await environment(), maxBuffer: 2 ** 26 });
+    return await run("npm", args, { cwd: folder, env: environment(), maxBuffer: 2 ** 26, timeout: 600_000 });
   } catch (/** @type {any} */ error) {
     throw new Error(`${error.message}\n${error.stdout}`);
   }
@@ -100,7 +101,7 @@ const QUIET = {
 };
 
 /** Some tools want a newer Node than the tests: the one in `node`'s lock file, where it has this system. */
-async function environment() {
+function environment() {
   const { platform, arch, execPath } = process;
   const pinned = join(target, `node/node_modules/node-${platform}-${arch}/bin`);
   return { ...process.env, ...QUIET, PATH: [pinned, dirname(execPath), process.env.PATH].join(delimiter) };
