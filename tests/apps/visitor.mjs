@@ -56,7 +56,7 @@ async function stopped(page) {
 }
 
 /** An answer that is not stopped is whole. */
-export async function ask(page) {
+async function ask(page) {
   await send(page);
   await said(page).filter({ hasText: ANSWER }).waitFor();
 }

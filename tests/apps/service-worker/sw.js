@@ -1,8 +1,17 @@
 const CACHE = "site-1";
 
-addEventListener("install", () => skipWaiting());
-
+addEventListener("install", (event) => event.waitUntil(keep()));
 addEventListener("activate", (event) => event.waitUntil(begin()));
+addEventListener("fetch", (event) => {
+  // Models are the engine's affair.
+  if (!new URL(event.request.url).pathname.startsWith("/models/")) event.respondWith(answer(event.request));
+});
+
+async function keep() {
+  const cache = await caches.open(CACHE);
+  await cache.addAll(FILES);
+  await skipWaiting();
+}
 
 async function begin() {
   for (const name of await caches.keys()) {
@@ -11,24 +20,7 @@ async function begin() {
   await clients.claim();
 }
 
-addEventListener("fetch", (event) => {
-  const { method, url } = event.request;
-  const { origin, pathname } = new URL(url);
-  if (method === "GET" && origin === location.origin && !pathname.startsWith("/models/")) {
-    event.respondWith(newest(event.request));
-  }
-});
-
-/** What the server has, or else what it had. */
-async function newest(request) {
+async function answer(request) {
   const cache = await caches.open(CACHE);
-  try {
-    const response = await fetch(request);
-    if (response.ok) await cache.put(request, response.clone());
-    return response;
-  } catch (error) {
-    const kept = await cache.match(request);
-    if (kept) return kept;
-    throw error;
-  }
+  return (await cache.match(request, { ignoreSearch: true })) ?? fetch(request);
 }
