@@ -44,6 +44,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @attr {number} max-tokens - most tokens of an answer
  * @attr {"auto" | "gpu" | "cpu"} device - as for `Engine.load`
  * @attr {"keep" | "w8" | "w4"} quantize - as for `Engine.load`
+ * @attr {string} worker-url - as `workerUrl` of `Engine.load`
  * @attr {string} placeholder - the text of the empty input
  * @attr {"session" | "local"} storage - keeps the conversation there, under the element's `id` or else its model
  *
@@ -147,7 +148,7 @@ export class TabloomChat extends Base {
   static renderers = RENDERERS;
   static observedAttributes = [...OF_ENGINE, "autoload", "placeholder"];
 
-  /** @type {LoadOptions["workerUrl"]} */
+  /** @type {LoadOptions["workerUrl"] | null} */
   #workerUrl;
   #internals = this.attachInternals?.();
   #engine = new ChatEngine({
@@ -320,13 +321,14 @@ export class TabloomChat extends Base {
 
   /**
    * The site's own script that is, or imports, `worker.js`, if that is not beside this module or is of
-   * another origin. Pages that require Trusted Types allow the policy `tabloom`, or pass a
-   * `TrustedScriptURL`.
+   * another origin; by default what the attribute `worker-url` names. Pages that require Trusted Types allow
+   * the policy `tabloom`, or pass a `TrustedScriptURL`.
    */
   get workerUrl() {
-    return this.#workerUrl;
+    return this.#workerUrl ?? this.getAttribute("worker-url");
   }
 
+  /** @param {LoadOptions["workerUrl"] | null} value */
   set workerUrl(value) {
     this.#workerUrl = value;
   }
@@ -410,7 +412,7 @@ export class TabloomChat extends Base {
       const text = this.getAttribute(attribute);
       const number = numeric(text);
       if (!Number.isNaN(number)) return number ?? undefined;
-      throw invalid(attribute, `${JSON.stringify(text)}, expected a number`);
+      throw invalid(attribute, `"${text}", expected a number`);
     });
     return { temperature, max_completion_tokens };
   }

@@ -169,12 +169,8 @@ export declare class TabloomChat extends Base {
     set maxTokens(value: number | null);
     get storage(): string | null;
     set storage(value: string | null);
-    get workerUrl(): string | {
-        toString(): string;
-    } | undefined;
-    set workerUrl(value: string | {
-        toString(): string;
-    } | undefined);
+    get workerUrl(): LoadOptions["workerUrl"] | null;
+    set workerUrl(value: LoadOptions["workerUrl"] | null);
     get state(): import("./element/types.js").TabloomChatState;
     get engine(): import("./index.js").Engine | null;
     set engine(engine: import("./index.js").Engine | null);
@@ -423,6 +419,7 @@ export interface TabloomChatAttributes {
   "max-tokens"?: number | string;
   device?: LoadOptions["device"];
   quantize?: LoadOptions["quantize"];
+  "worker-url"?: string;
   placeholder?: string;
   storage?: "session" | "local";
   engine?: Engine | null;
@@ -1441,12 +1438,12 @@ export interface ToolCallDelta {
 }
 
 // vue.d.ts
-import type { HTMLAttributes } from "vue";
+import type { EmitFn, HTMLAttributes } from "vue";
 import type { TabloomChat } from "./element.js";
 import type { TabloomChatAttributes, TabloomChatEventMap } from "./element/types.js";
 type Component = new () => TabloomChat & {
   $props: HTMLAttributes & TabloomChatAttributes;
-  $emit: <K extends keyof TabloomChatEventMap>(type: K, event: TabloomChatEventMap[K]) => void;
+  $emit: EmitFn<{ [K in keyof TabloomChatEventMap]: (event: TabloomChatEventMap[K]) => void }>;
 };
 declare module "vue" {
   interface GlobalComponents {

@@ -42,6 +42,7 @@ export interface TabloomChatAttributes {
   "max-tokens"?: number | string;
   device?: LoadOptions["device"];
   quantize?: LoadOptions["quantize"];
+  "worker-url"?: string;
   placeholder?: string;
   storage?: "session" | "local";
   engine?: Engine | null;

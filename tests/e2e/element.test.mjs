@@ -1639,6 +1639,18 @@ test("slots take the page's own", async () => {
   assert.equal(await chat.getByText("Ask us.").isVisible(), false);
 });
 
+test("the worker is the property's, or else the attribute's", async () => {
+  const { page } = await fake();
+  const found = await page.evaluate(() =>
+    [null, "/property.js", null].map((value) => {
+      chat.setAttribute("worker-url", "/attribute.js");
+      chat.workerUrl = value;
+      return chat.workerUrl;
+    }),
+  );
+  assert.deepEqual(found, ["/attribute.js", "/property.js", "/attribute.js"]);
+});
+
 test("properties that were set before the element was one are its own", async () => {
   const page = await context.newPage();
   await page.goto(`${server.url}tabloom/package.json`);

@@ -18,8 +18,9 @@ function install() {
     else message.deliver();
   }
 
-  /** Whether a message is to wait: a piece beyond the first words, or what follows one. */
-  function waits({ type, id, value }) {
+  /** Whether a message is to wait: a piece beyond the first words, or what follows one; others' data may be null. */
+  function waits(data) {
+    const { type, id, value } = data ?? {};
     if (waiting.some(({ data }) => data.id === id)) return true;
     if (type !== "chunk") return false;
     const length = begun.get(id) ?? 0;

@@ -26,7 +26,9 @@ after(() => project?.remove());
 /** What of Vue and Svelte the types of the element need. */
 const STUBS = {
   vue: `export interface HTMLAttributes { id?: string; class?: unknown }
-export interface GlobalComponents {}`,
+export interface GlobalComponents {}
+type Intersection<U> = (U extends any ? (of: U) => void : never) extends (of: infer I) => void ? I : never;
+export type EmitFn<T> = Intersection<{ [K in keyof T]: T[K] extends (...a: infer A) => any ? (event: K, ...a: A) => void : never }[keyof T]>;`,
   svelte: `export interface HTMLAttributes<T extends EventTarget> { id?: string; onclick?: (event: MouseEvent & { currentTarget: T }) => void }
 export interface SvelteHTMLElements { [name: string]: unknown }`,
 };

@@ -44,8 +44,12 @@ impl Options {
         if !self.file.is_empty() {
             return self.file.iter().map(|name| parts::file(name)).collect();
         }
-        let wanted = |part: &&Part| self.only.is_empty() || self.only.contains(part);
-        Ok(Part::value_variants().iter().filter(wanted).flat_map(|part| part.checks()).collect())
+        let all = Part::value_variants().iter();
+        if self.only.is_empty() {
+            return Ok(all.flat_map(|part| part.checks_among_all()).collect());
+        }
+        let wanted = |part: &&Part| self.only.contains(part);
+        Ok(all.filter(wanted).flat_map(|part| part.checks()).collect())
     }
 }
 

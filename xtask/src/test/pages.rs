@@ -1,12 +1,13 @@
 //! Tests that Node runs: of the package, the demo page and the native programs.
 
 use super::tally::{Tally, watch};
+use crate::once::Once;
 use crate::process::{Task, minutes};
 use crate::server::Server;
 use crate::{cargo, package, site, tools, workspace};
 use anyhow::{Result, ensure};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The native server and the chat in the terminal.
 pub fn native_programs(files: Vec<PathBuf>) -> Result<Tally> {
@@ -19,18 +20,52 @@ pub fn native_programs(files: Vec<PathBuf>) -> Result<Tally> {
 /// The package as it is published, which is the same whoever builds it.
 pub fn of_package(files: Vec<PathBuf>) -> Result<Tally> {
     let (chromium, server) = (tools::chromium()?, Server::start(site::build()?, 0)?);
-    let folder = workspace::target().join("packed");
     let again = workspace::target().join("package-again");
     package::assemble(&again)?;
-    let tarball = package::pack(package::build()?, &folder.join("first"))?;
-    let same = fs::read(&tarball)? == fs::read(package::pack(&again, &folder.join("again"))?)?;
+    let tarball = tarball()?;
+    let same = fs::read(tarball)? == fs::read(package::pack(&again, &packed("again"))?)?;
     ensure!(same, "two builds gave two different packages");
-    tools::script("xtask/js/published.mjs")?.arg(&tarball).run()?;
+    tools::script("xtask/js/published.mjs")?.arg(tarball).run()?;
     run("tests of the package", files, |task| {
         task.env("TABLOOM_URL", server.url())
             .env("TABLOOM_CHROMIUM", chromium)
             .env("TABLOOM_TARBALL", tarball)
     })
+}
+
+/// Which of the apps in tests/apps are built.
+#[derive(Clone, Copy)]
+pub enum Apps {
+    /// Those that most sites are made with.
+    Usual,
+    All,
+}
+
+/// Apps that bundlers and frameworks make with the package.
+pub fn of_apps(files: Vec<PathBuf>, which: Apps) -> Result<Tally> {
+    let (chromium, server) = (tools::chromium()?, Server::start(site::build()?, 0)?);
+    let tarball = tarball()?;
+    run("tests of apps", files, |task| {
+        let task = task
+            .env("TABLOOM_URL", server.url())
+            .env("TABLOOM_CHROMIUM", chromium)
+            .env("TABLOOM_TARBALL", tarball);
+        match which {
+            Apps::Usual => task,
+            Apps::All => task.env("TABLOOM_APPS", "all"),
+        }
+    })
+}
+
+/// The package as it is published; packed when it is first asked for.
+fn tarball() -> Result<&'static Path> {
+    static TARBALL: Once = Once::new();
+    TARBALL.get(|| package::pack(package::build()?, &packed("first")))
+}
+
+/// A folder for a packed package.
+fn packed(name: &str) -> PathBuf {
+    workspace::target().join("packed").join(name)
 }
 
 /// Files below tests/e2e in Chromium.

@@ -19,6 +19,8 @@ pub enum Part {
     Js,
     /// The package as it is published: size, contents, types, apps made by Vite and webpack
     Package,
+    /// Apps made with the package by bundlers and frameworks, whose npm packages it fetches
+    Apps,
     /// Native tests
     Native,
     /// The API reference, which must know all that it names
@@ -60,6 +62,14 @@ const PROJECTS: [&str; 4] = [".", "xtask/js/sw", "examples", "tests"];
 type Program = fn(&str, &[&str]) -> Result<()>;
 
 impl Part {
+    /// What a run of all parts checks of it.
+    pub fn checks_among_all(self) -> Vec<Check> {
+        match self {
+            Self::Apps => vec![apps(pages::Apps::Usual)],
+            part => part.checks(),
+        }
+    }
+
     /// What the part checks, in order.
     pub fn checks(self) -> Vec<Check> {
         match self {
@@ -90,6 +100,7 @@ impl Part {
                 })
                 .by_file(path),
             ],
+            Self::Apps => vec![apps(pages::Apps::All)],
             Self::Native => vec![
                 Check::new("native", "native tests", NATIVE, rust::native)
                     .by_file(|test| files::of_test("tests/native", test)),
@@ -152,6 +163,12 @@ impl Part {
     }
 }
 
+fn apps(which: pages::Apps) -> Check {
+    Check::new("apps", "apps of bundlers and frameworks", IN_CHROMIUM, move || {
+        pages::of_apps(files::in_folder("tests/apps")?, which)
+    })
+}
+
 /// A check of JavaScript by npm packages' programs, which `work` is given a way to run.
 fn in_node(title: &str, work: fn(Program) -> Result<()>) -> Check {
     Check::new("js", title, &[Node, NpmPackages], move || {
@@ -206,6 +223,7 @@ pub fn file(name: &str) -> Result<Check> {
         ["e2e", "webkit", _] => {
             Check::new("file", name, IN_WEBKIT, || pages::in_webkit(vec![file]))
         }
+        ["apps", ..] => apps(pages::Apps::All),
         ["package", ..] => Check::new("file", name, IN_CHROMIUM, || pages::of_package(vec![file])),
         _ if path.ends_with(".mjs") => {
             Check::new("file", name, IN_CHROMIUM, || pages::in_chromium(vec![file]))

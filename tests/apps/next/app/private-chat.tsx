@@ -1,0 +1,8 @@
+"use client";
+
+import "tabloom/element";
+import type {} from "tabloom/react";
+
+export function PrivateChat() {
+  return <tabloom-chat model="/models/my-model/" device="cpu" temperature={0} />;
+}

@@ -1,0 +1,6 @@
+import { defineConfig } from "vite";
+
+export default defineConfig({
+  worker: { format: "es" },
+  optimizeDeps: { exclude: ["tabloom"] },
+});

@@ -1,0 +1,18 @@
+import { useState } from "react";
+import "tabloom/element";
+import type {} from "tabloom/react";
+
+export function App() {
+  const [ready, setReady] = useState(false);
+  return (
+    <main>
+      <h1>{ready ? "Ready" : "A private chat"}</h1>
+      <tabloom-chat
+        model="/models/my-model/"
+        device="cpu"
+        temperature={0}
+        ontabloom-ready={({ detail }) => setReady(detail.engine.info.context > 0)}
+      />
+    </main>
+  );
+}
