@@ -379,7 +379,7 @@ test("what version 0.1.0 has kept loads without network", async () => {
     { record: RECORD, bytes: [...ggufModel(64)] },
   );
   const [{ files, bytes, complete, lastUsed }] = before;
-  assert.deepEqual([files, bytes, complete, Number(lastUsed)], [1, 168032, true, 1795804682190]);
+  assert.deepEqual([files, bytes, complete, new Date(lastUsed).getTime()], [1, 168032, true, 1795804682190]);
   assert.deepEqual([info.stored, info.architecture], [true, "llama"]);
   assert.equal(after[0].complete, true);
   assert.ok(!session.server.requests.includes("models/nowhere/old.gguf"), "it was asked for");
