@@ -1,4 +1,5 @@
-//! Heads of each family with a missing tensor, a tensor of another shape, or for another model.
+//! Heads that are refused: of each family with a missing tensor, a tensor of another shape, or for another
+//! model; and of EAGLE-3 with each part wrong.
 
 use super::*;
 use crate::model::DraftProgram;
@@ -108,4 +109,233 @@ fn layers_that_gate_their_attention_are_read_and_refused() {
     let error = DraftProgram::head(&head, &target).unwrap_err();
     let expected = |field: &str| field == "attn_output_gate";
     assert!(matches!(&error, Error::InvalidConfig { field, .. } if expected(field)), "{error:?}");
+}
+
+/// A change that makes a head invalid, and a part of the error message.
+type Wrong = (&'static str, fn(&mut Value), fn(&mut Vec<Stored>), &'static str);
+
+fn keep_config(_: &mut Value) {}
+
+fn keep_tensors(_: &mut Vec<Stored>) {}
+
+fn set_offset(tensors: &mut [Stored], token: usize, offset: i64) {
+    named(tensors, "d2t").3[8 * token..][..8].copy_from_slice(&offset.to_le_bytes());
+}
+
+#[test]
+fn heads_that_do_not_fit_are_refused_before_any_weight_is_allocated() {
+    let cases: [Wrong; 30] = [
+        (
+            "another width",
+            |config| config["target_hidden_size"] = json!(24),
+            keep_tensors,
+            "target_hidden_size is 24, expected 20, the target's",
+        ),
+        (
+            "another width, unsaid",
+            |config| config["hidden_size"] = json!(24),
+            keep_tensors,
+            "hidden_size is 24, expected 20, the target's",
+        ),
+        (
+            "another vocabulary",
+            |config| config["vocab_size"] = json!(12),
+            keep_tensors,
+            "vocab_size is 12, expected 11, the target's",
+        ),
+        (
+            "more tokens than the target",
+            |config| config["draft_vocab_size"] = json!(12),
+            keep_tensors,
+            "draft_vocab_size is 12, expected an integer from 1 to 11",
+        ),
+        (
+            "another model",
+            |config| {
+                config["speculators_config"] =
+                    json!({"verifier": {"architectures": ["LlamaForCausalLM"]}});
+            },
+            keep_tensors,
+            "speculators_config.verifier.architectures is [\"LlamaForCausalLM\"], expected \
+             \"Qwen2ForCausalLM\"",
+        ),
+        (
+            "an unknown family",
+            |config| config["speculators_model_type"] = json!("dflash"),
+            keep_tensors,
+            "architecture \"dflash\" is not supported. Supported: EAGLE-3, EAGLE, MTP, Medusa",
+        ),
+        (
+            "a whole model",
+            |config| {
+                *config = json!({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 16});
+            },
+            keep_tensors,
+            "architecture \"LlamaForCausalLM\" is not supported. Supported: EAGLE-3",
+        ),
+        (
+            "experts",
+            |config| config["num_local_experts"] = json!(8),
+            keep_tensors,
+            "num_local_experts is 8, expected absent: draft layers with experts",
+        ),
+        (
+            "latent attention",
+            |config| config["kv_lora_rank"] = json!(512),
+            keep_tensors,
+            "kv_lora_rank is 512, expected absent: latent attention",
+        ),
+        (
+            "one stream",
+            |config| config["eagle_config"] = json!({"use_aux_hidden_state": false}),
+            keep_tensors,
+            "eagle_config.use_aux_hidden_state is false, expected true",
+        ),
+        (
+            "two ways to normalise",
+            |config| {
+                config["norm_before_fc"] = json!(true);
+                config["fc_norm"] = json!(true);
+            },
+            keep_tensors,
+            "fc_norm is true, expected false",
+        ),
+        (
+            "streams the tensors do not have",
+            |config| config["eagle_aux_hidden_state_layer_ids"] = json!([1, 7]),
+            keep_tensors,
+            "tensor \"fc.weight\" is F32 [20, 60], expected F32 or F16 or BF16 [20, 40]",
+        ),
+        (
+            "a norm the tensors do not have",
+            |config| config["norm_before_fc"] = json!(true),
+            keep_tensors,
+            "no tensor \"input_norm.weight\"",
+        ),
+        (
+            "biases the tensors do not have",
+            |config| config["attention_bias"] = json!(true),
+            keep_tensors,
+            "no tensor \"midlayer.self_attn.q_proj.bias\"",
+        ),
+        (
+            "another size of heads",
+            |config| config["head_dim"] = json!(8),
+            keep_tensors,
+            "tensor \"midlayer.self_attn.q_proj.weight\" is F32 [48, 40], expected F32 or F16 or \
+             BF16 [24, 40]",
+        ),
+        (
+            "odd heads",
+            |config| config["head_dim"] = json!(12),
+            keep_tensors,
+            "head_dim is 12, expected a multiple of 8 from 8 to 256",
+        ),
+        (
+            "uneven heads",
+            |config| config["num_key_value_heads"] = json!(2),
+            keep_tensors,
+            "num_key_value_heads is 2, expected a divisor of the number of query heads, 3",
+        ),
+        (
+            "a layer more",
+            |config| config["num_hidden_layers"] = json!(2),
+            keep_tensors,
+            "no tensor \"layers.1.input_layernorm.weight\"",
+        ),
+        (
+            "a layer less",
+            keep_config,
+            |tensors| {
+                let rng = &mut fastrand::Rng::with_seed(1);
+                tensors.push(random(rng, "layers.1.self_attn.q_proj.weight", &[48, 20]));
+            },
+            "tensor \"layers.1.self_attn.q_proj.weight\" is there, expected absent",
+        ),
+        (
+            "a bias of the MLP",
+            keep_config,
+            |tensors| {
+                let rng = &mut fastrand::Rng::with_seed(1);
+                tensors.push(random(rng, "midlayer.mlp.up_proj.bias", &[28]));
+            },
+            "tensor \"midlayer.mlp.up_proj.bias\" is there, expected absent",
+        ),
+        (
+            "no layer",
+            keep_config,
+            |tensors| tensors.retain(|tensor| !tensor.0.contains("self_attn")),
+            "no tensor \"layers.0.self_attn.q_proj.weight\"",
+        ),
+        (
+            "no output matrix",
+            keep_config,
+            |tensors| tensors.retain(|tensor| tensor.0 != "lm_head.weight"),
+            "no tensor \"lm_head.weight\"",
+        ),
+        (
+            "no fusion",
+            keep_config,
+            |tensors| tensors.retain(|tensor| tensor.0 != "fc.weight"),
+            "no tensor \"fc.weight\"",
+        ),
+        (
+            "an output matrix of all tokens",
+            keep_config,
+            |tensors| {
+                let rng = &mut fastrand::Rng::with_seed(1);
+                *named(tensors, "lm_head.weight") = random(rng, "lm_head.weight", &[11, 20]);
+            },
+            "tensor \"lm_head.weight\" is F32 [11, 20], expected F32 or F16 or BF16 [5, 20]",
+        ),
+        (
+            "no map",
+            keep_config,
+            |tensors| tensors.retain(|tensor| tensor.0 != "d2t"),
+            "no tensor \"d2t\"",
+        ),
+        (
+            "a map of other tokens",
+            keep_config,
+            |tensors| {
+                let map = named(tensors, "d2t");
+                map.2 = vec![4];
+                map.3.truncate(32);
+            },
+            "tensor \"d2t\" is I64 [4], expected I64 or I32 [5]",
+        ),
+        (
+            "a map of floats",
+            keep_config,
+            |tensors| named(tensors, "d2t").1 = Dtype::F64,
+            "tensor \"d2t\" is F64 [5], expected I64 or I32 [5]",
+        ),
+        (
+            "a token beyond the target's",
+            keep_config,
+            |tensors| set_offset(tensors, 4, 7),
+            "tensor \"d2t\" is token 11 of the target for token 4, expected tokens below 11",
+        ),
+        (
+            "a token below 0",
+            keep_config,
+            |tensors| set_offset(tensors, 2, -3),
+            "tensor \"d2t\" is token -1 of the target for token 2, expected tokens below 11",
+        ),
+        (
+            "a token twice",
+            keep_config,
+            |tensors| set_offset(tensors, 1, 0),
+            "tensor \"d2t\" is token 1 of the target twice, expected each token once",
+        ),
+    ];
+    for (what, edit_config, edit_tensors, expected) in cases {
+        let (mut config, mut tensors) = (eagle3_config(), eagle3_tensors());
+        edit_config(&mut config);
+        edit_tensors(&mut tensors);
+        let source = folder(&config, &tensors);
+        let error = block_on(open_draft(&source, &target(), &Quantise::KEEP)).map(|_| ());
+        let message = error.expect_err(what).to_string();
+        assert!(message.contains(expected), "{what}: {message}");
+    }
 }
