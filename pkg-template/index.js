@@ -118,7 +118,9 @@ export class Engine {
       crossOriginStorage = "public",
       ...others
     } = options;
-    if (!SHARED.includes(crossOriginStorage)) throw unknown(crossOriginStorage);
+    if (!SHARED.includes(crossOriginStorage)) {
+      throw (await refusal()).noValue("crossOriginStorage", crossOriginStorage, SHARED);
+    }
     const { isolation = "shared", ...settings } = await plain(others, (copy) => copy);
     const { pin, ...model } = await identify(source, options);
     const { draft } = settings;
@@ -366,11 +368,4 @@ class Embeddings {
     const embed = (/** @type {object} */ request) => ask(this.#session, new Whole({ type: "embed", request }), options);
     return plain(params, embed);
   };
-}
-
-/** @param {unknown} found */
-function unknown(found) {
-  const param = "crossOriginStorage";
-  const message = `${param}: found ${found}, expected ${SHARED.join(", ")}`;
-  return new TabloomError({ code: "invalid_request", message, param });
 }

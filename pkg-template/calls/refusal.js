@@ -51,6 +51,17 @@ export function noOption(wrong, names) {
 }
 
 /**
+ * An option with a value that it does not have.
+ *
+ * @param {string} option
+ * @param {unknown} found
+ * @param {string[]} values those that there are
+ */
+export function noValue(option, found, values) {
+  return invalid(option, `found ${found}, expected ${values.join(", ")}`);
+}
+
+/**
  * What is wrong with a value that is no object of JSON.
  *
  * @param {unknown} value
