@@ -1,7 +1,8 @@
 //! Timers for pages and all kinds of workers.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
+use futures::future::{Either, select};
 use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -25,6 +26,14 @@ pub fn sleep(time: Duration) -> impl Future<Output = ()> {
     async move {
         let _ = JsFuture::from(fired).await; // never fails
         drop(timer);
+    }
+}
+
+/// What a future gives, if it does within this time.
+pub async fn within<T>(time: Duration, future: impl Future<Output = T>) -> Option<T> {
+    match select(pin!(future), pin!(sleep(time))).await {
+        Either::Left((value, _)) => Some(value),
+        Either::Right(_) => None,
     }
 }
 

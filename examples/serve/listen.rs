@@ -17,7 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Serves connections until `stop` resolves, then ends when the running requests have ended.
 pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
-    let mut http = Builder::new(TokioExecutor::new());
+    // Without a look at the first bytes for HTTP/2, which would wait for them without end.
+    let mut http = Builder::new(TokioExecutor::new()).http1_only();
     http.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
     let (room, connections) = (Arc::new(Semaphore::new(MOST)), GracefulShutdown::new());
     let mut stop = pin!(stop);

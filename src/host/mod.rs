@@ -545,8 +545,9 @@ impl<E: Executor + 'static> Host<E> {
             State::Ready(ready) => Some((model, ready)),
             State::Loading(_) => None,
         });
+        // A model that nobody uses any more may be another group's.
         let visible = models.filter(|(_, ready)| {
-            ready.tabs.is_empty() || ready.tabs.iter().any(|tab| related(tab.0))
+            self.all_share && ready.tabs.is_empty() || ready.tabs.iter().any(|tab| related(tab.0))
         });
         let models = visible.map(|(model, ready)| ModelState {
             url: model.url.clone(),

@@ -186,23 +186,34 @@ impl Metrics {
         self.step_time_seconds.observe(took.as_secs_f64());
     }
 
-    /// Removes the metrics of other tabs: the counts of tokens, drafts and prefix cache lookups become the
-    /// sums over these tabs. The rows per step stay those of all tabs; with them and the number of all
-    /// prompt tokens, the cache hits of others could be computed.
+    /// Removes the metrics of other tabs: what is counted by tab becomes the sum over these tabs, and what is
+    /// not, such as steps and all times, is left out. How busy and how full the engine is stays.
     pub fn restrict_to(&mut self, own: impl Fn(u64) -> bool) {
-        self.tabs.retain(|tab, _| own(*tab));
-        let sum = |count: fn(&TabMetrics) -> u64| self.tabs.values().map(count).sum::<u64>();
+        let mut tabs = std::mem::take(&mut self.tabs);
+        tabs.retain(|tab, _| own(*tab));
+        let sum = |count: fn(&TabMetrics) -> u64| tabs.values().map(count).sum::<u64>();
         let (queries, hits) = (sum(|tab| tab.prefix_cache_queries), sum(|tab| tab.cached_tokens));
-        let (prompts, answers) = (sum(|tab| tab.prompt_tokens), sum(|tab| tab.generation_tokens));
-        (self.prefix_cache_queries, self.prefix_cache_hits) = (queries, hits);
-        (self.prompt_tokens, self.generation_tokens) = (prompts, answers);
-        self.prefix_cache_hit_rate = HitRate::default();
-        self.prefix_cache_hit_rate.observe(1, queries as usize, hits as usize);
-        (self.preempted_queries, self.preempted_hits) = (0, 0);
-        self.restored_tokens = sum(|tab| tab.restored_tokens);
-        self.stored_tokens = sum(|tab| tab.stored_tokens);
-        self.spec_decode = SpecDecode::default();
-        self.tabs.values().for_each(|tab| self.spec_decode.add(&tab.spec_decode));
+        let mut prefix_cache_hit_rate = HitRate::default();
+        prefix_cache_hit_rate.observe(1, queries as usize, hits as usize);
+        let mut spec_decode = SpecDecode::default();
+        tabs.values().for_each(|tab| spec_decode.add(&tab.spec_decode));
+        *self = Metrics {
+            num_requests_running: self.num_requests_running,
+            num_requests_waiting: self.num_requests_waiting,
+            kv_cache_usage_perc: self.kv_cache_usage_perc,
+            kv_block_utilisation: self.kv_block_utilisation,
+            host_cache_usage_perc: self.host_cache_usage_perc,
+            prefix_cache_queries: queries,
+            prefix_cache_hits: hits,
+            prefix_cache_hit_rate,
+            prompt_tokens: sum(|tab| tab.prompt_tokens),
+            generation_tokens: sum(|tab| tab.generation_tokens),
+            restored_tokens: sum(|tab| tab.restored_tokens),
+            stored_tokens: sum(|tab| tab.stored_tokens),
+            spec_decode,
+            tabs,
+            ..Metrics::default()
+        };
     }
 
     /// The metrics of a tab.

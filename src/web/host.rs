@@ -1,6 +1,6 @@
 //! Runs a [`host::Host`] in a worker: passes in the messages of its ports and runs its tasks.
 
-use std::{collections::BTreeMap, pin::pin, rc::Rc};
+use std::{collections::BTreeMap, rc::Rc};
 
 use futures::{
     StreamExt,
@@ -8,7 +8,6 @@ use futures::{
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
         oneshot,
     },
-    future::select,
 };
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
@@ -30,7 +29,7 @@ use crate::{
     host::{self, Answer, Call, Identity, ModelId, Options, Task},
     load::SharedGpu,
     prefixes::{RunFiles, Written},
-    timer::sleep,
+    timer,
 };
 
 /// Page size of WebAssembly memory.
@@ -281,7 +280,7 @@ impl Serving {
                             }
                         }
                     };
-                    select(pin!(read), pin!(sleep(within))).await;
+                    let _ = timer::within(within, read).await;
                     send(&inbox, Event::ReadAll(tab, id));
                 });
             }

@@ -16,6 +16,7 @@ use super::{
     environment::Environment,
     event::{Event, send},
     loaded::{LoadedModel, open_prefixes, prefix_root},
+    store::PATIENCE,
 };
 use crate::{
     Error, Result, engine,
@@ -30,6 +31,7 @@ use crate::{
     prefixes::Shape,
     service::{SamplingDefaults, Service},
     step::{Executor, Window},
+    timer::within,
     weights::{self, Claim, Claimed, Parallel, Quantise, Stored, Within, acquire},
 };
 
@@ -141,7 +143,8 @@ impl Load<'_> {
             && let Some(kind) = kind_of(self.options.store)
         {
             // What stays is overwritten or never read.
-            let _ = JsFuture::from(self.environment.sweep(kind, name)).await;
+            let swept = JsFuture::from(self.environment.sweep(kind, name));
+            let _ = within(PATIENCE, swept).await;
         }
         claims.push(claim.clone());
         Some(Claimed::new(store, Some(claim)))
@@ -244,7 +247,7 @@ pub async fn inspect(
 type Kept = Stored<Either<Parallel<Fetch>, Files>, Claimed<BrowserStore, BrowserClaim>>;
 
 async fn find_store(keep: Keep, environment: &Environment) -> Option<BrowserStore> {
-    BrowserStore::new(JsFuture::from(environment.open_store(kind_of(keep)?)).await.ok()?)
+    BrowserStore::open(environment, kind_of(keep)?).await
 }
 
 /// The name of a kind of store in `pkg-template/models/store.js`.

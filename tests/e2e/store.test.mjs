@@ -67,6 +67,18 @@ async function manifest() {
   return { files };
 }
 
+/** Workers whose store opens late, in a way: never, or to answer nothing. Their long waits are short. */
+const hurried = `
+  const { setTimeout } = globalThis;
+  globalThis.setTimeout = (then, delay) => setTimeout(then, delay >= 30_000 ? delay / 100 : delay);
+  const never = () => new Promise(() => {});`;
+const SILENT = {
+  "shut.js": `${hurried} caches.open = never;`,
+  "deaf.js": `${hurried} caches.open = async () => ({ match: never, put: never, delete: never, keys: never });`,
+  "shut-worker.js": `import "./shut.js"; import "./tabloom/worker.js";`,
+  "deaf-worker.js": `import "./deaf.js"; import "./tabloom/worker.js";`,
+};
+
 let session;
 let page;
 
@@ -75,6 +87,7 @@ before(async () => {
     [FOLDER]: { [FILE]: send },
     [LARGE]: { ...large, [FILE]: sendLarge },
     [GGUF]: { "m%2B.gguf": sendSigned },
+    "": SILENT,
   });
   page = session.page;
 });
@@ -384,3 +397,10 @@ test("what version 0.1.0 has kept loads without network", async () => {
   assert.equal(after[0].complete, true);
   assert.ok(!session.server.requests.includes("models/nowhere/old.gguf"), "it was asked for");
 });
+
+for (const store of ["shut", "deaf"]) {
+  test(`a store that is ${store} keeps nobody waiting`, async () => {
+    assert.equal(await load({ workerUrl: `${store}-worker.js` }), false);
+    assert.deepEqual(asked, ["all"]);
+  });
+}

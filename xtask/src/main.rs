@@ -2,6 +2,7 @@
 
 mod bench;
 mod cargo;
+mod crates;
 mod demo;
 mod docs;
 mod notices;

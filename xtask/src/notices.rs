@@ -1,14 +1,26 @@
 //! The notices of the crates whose code is in the package's WebAssembly: copyright and licence of each.
 
-use crate::cargo::{self, WASM};
+use crate::crates::{self, text_of};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use spdx::{Expression, ParseMode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The crates that become the package's modules.
-const MODULES: [&str; 2] = ["tabloom-wasm", "tabloom-grammar-wasm"];
+/// The licences under which code may be in the package: they ask for their text and a notice at most.
+const ACCEPTED: [&str; 10] = [
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
 
 const HEAD: &str = "# Notices of third parties
 
@@ -19,14 +31,11 @@ their own are under the Apache License 2.0, which is in LICENSE-APACHE.
 /// Writes the notices of all crates in the package, each text once.
 ///
 /// # Errors
-/// A crate's licence cannot be read, or asks for a text that the crate does not have.
+/// A crate's licence cannot be read, is not accepted, or asks for a text that the crate does not have.
 pub fn write(file: &Path) -> Result<()> {
-    let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", WASM];
-    let text = cargo::task("cargo metadata").args(arguments).output()?;
-    let metadata: Value = serde_json::from_str(&text).context("cargo metadata")?;
     // Crates by the text of their notice.
     let mut notices: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for package in dependencies(&metadata).context("cargo metadata")? {
+    for package in &crates::in_package()? {
         let name = format!("{} {}", text_of(package, "name")?, text_of(package, "version")?);
         let notice = notice(package).with_context(|| format!("the licence of {name}"))?;
         notices.entry(notice).or_default().insert(name);
@@ -41,44 +50,10 @@ pub fn write(file: &Path) -> Result<()> {
     fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// The packages of others that are compiled into the modules.
-fn dependencies(metadata: &Value) -> Option<Vec<&Value>> {
-    let packages: BTreeMap<&str, &Value> = by_id(&metadata["packages"])?
-        .into_iter()
-        .filter(|(_, package)| !is_macro(package))
-        .collect();
-    let nodes = by_id(&metadata["resolve"]["nodes"])?;
-    let is_module = |id: &&str| MODULES.iter().any(|name| packages[id]["name"] == *name);
-    let mut open: Vec<&str> = packages.keys().copied().filter(is_module).collect();
-    let mut found = BTreeSet::new();
-    while let Some(id) = open.pop() {
-        if !packages.contains_key(id) || !found.insert(id) {
-            continue;
-        }
-        for dependency in nodes.get(id)?["deps"].as_array()? {
-            // Others run when it is built or tested.
-            if dependency["dep_kinds"].as_array()?.iter().any(|kind| kind["kind"].is_null()) {
-                open.push(dependency["pkg"].as_str()?);
-            }
-        }
-    }
-    let of_others = found.into_iter().map(|id| packages[id]).filter(|it| !it["source"].is_null());
-    Some(of_others.collect())
-}
-
-fn by_id(list: &Value) -> Option<BTreeMap<&str, &Value>> {
-    list.as_array()?.iter().map(|entry| Some((entry["id"].as_str()?, entry))).collect()
-}
-
-fn is_macro(package: &Value) -> bool {
-    let targets = package["targets"].as_array().into_iter().flatten();
-    let mut kinds = targets.flat_map(|target| target["kind"].as_array()).flatten();
-    kinds.any(|kind| kind == "proc-macro")
-}
-
 /// The licence of a crate that is under one of several, and what it asks to be passed on.
 fn notice(package: &Value) -> Result<String> {
     let licence = text_of(package, "license")?;
+    ensure!(is_accepted(licence)?, "{licence} is not accepted");
     let folder = Path::new(text_of(package, "manifest_path")?).parent().context("no folder")?;
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -98,6 +73,16 @@ fn notice(package: &Value) -> Result<String> {
     Ok([vec![licence.to_owned()], texts].concat().join("\n\n"))
 }
 
+/// Whether what an SPDX expression asks for can be met by accepted licences.
+fn is_accepted(licence: &str) -> Result<bool> {
+    // Old manifests separate licences by a slash.
+    let expression = Expression::parse_mode(licence, ParseMode::LAX)
+        .with_context(|| format!("{licence} is no SPDX expression"))?;
+    Ok(expression.evaluate(|asked| {
+        asked.license.id().is_some_and(|licence| ACCEPTED.contains(&licence.name))
+    }))
+}
+
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().to_uppercase()
 }
@@ -106,6 +91,17 @@ fn is_notice(name: &str) -> bool {
     ["LICENSE", "LICENCE", "UNLICENSE", "COPYING", "NOTICE"].iter().any(|it| name.starts_with(it))
 }
 
-fn text_of<'a>(package: &'a Value, field: &str) -> Result<&'a str> {
-    package[field].as_str().with_context(|| format!("no {field}"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn licences_that_ask_for_more_than_a_notice_are_refused() {
+        let accepted = ["MIT", "MIT/Apache-2.0", "MIT OR GPL-3.0-only", "(MIT OR Apache-2.0) AND Unicode-3.0"];
+        assert!(accepted.iter().all(|licence| is_accepted(licence).unwrap()));
+        for refused in ["GPL-3.0-only", "MIT AND LGPL-2.1-or-later", "MPL-2.0"] {
+            assert!(!is_accepted(refused).unwrap(), "{refused}");
+        }
+        assert!(is_accepted("as you like").is_err());
+    }
 }

@@ -4,7 +4,7 @@ use super::tally::{Tally, watch};
 use crate::once::Once;
 use crate::process::{Task, minutes};
 use crate::server::Server;
-use crate::{cargo, package, site, tools, workspace};
+use crate::{cargo, crates, package, site, tools, workspace};
 use anyhow::{Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ pub fn of_package(files: Vec<PathBuf>) -> Result<Tally> {
     let same = fs::read(tarball)? == fs::read(package::pack(&again, &packed("again"))?)?;
     ensure!(same, "two builds gave two different packages");
     tools::script("xtask/js/published.mjs")?.arg(tarball).run()?;
+    tools::script("xtask/js/advisories.mjs")?.arg(crates::names()?.to_string()).run()?;
     run("tests of the package", files, |task| {
         task.env("TABLOOM_URL", server.url())
             .env("TABLOOM_CHROMIUM", chromium)
