@@ -329,6 +329,38 @@ mod tests {
     }
 
     #[test]
+    fn of_other_tabs_nothing_is_left_but_how_busy_the_engine_is() {
+        let mut metrics = Metrics { num_requests_running: 2, ..Metrics::default() };
+        for tab in [1, 2] {
+            metrics.looked_up(tab, 100, 32, false);
+            metrics.prefilled(tab, 100);
+            metrics.generated(tab);
+            metrics.verified(tab, 4, 2);
+        }
+        let before = metrics.clone();
+        metrics.looked_up(2, 50, 48, true);
+        metrics.restored(2, 16);
+        metrics.stepped(64, Duration::from_millis(90));
+        metrics.time_to_first_token_seconds.observe(0.3);
+        metrics.request_success.count(FinishedReason::Stop);
+        metrics.num_preemptions += 1;
+        let own = |mut metrics: Metrics| {
+            metrics.restrict_to(|tab| tab == 1);
+            serde_json::to_value(metrics).unwrap()
+        };
+        let (before, after) = (own(before), own(metrics));
+        assert_eq!(before, after);
+        let told = |name: &str| after[name].as_u64().unwrap();
+        let names = [
+            "num_requests_running",
+            "prompt_tokens",
+            "generation_tokens",
+            "spec_decode_num_draft_tokens",
+        ];
+        assert_eq!(names.map(told), [2, 100, 1, 4]);
+    }
+
+    #[test]
     fn bounds_ascend() {
         for bounds in [ROWS, TO_FIRST_TOKEN, PER_TOKEN, PER_REQUEST, PER_STEP] {
             assert!(bounds.is_sorted_by(|a, b| a < b), "{bounds:?}");

@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn licences_that_ask_for_more_than_a_notice_are_refused() {
-        let accepted = ["MIT", "MIT/Apache-2.0", "MIT OR GPL-3.0-only", "(MIT OR Apache-2.0) AND Unicode-3.0"];
+        let accepted =
+            ["MIT", "MIT/Apache-2.0", "MIT OR GPL-3.0-only", "(MIT OR Apache-2.0) AND Unicode-3.0"];
         assert!(accepted.iter().all(|licence| is_accepted(licence).unwrap()));
         for refused in ["GPL-3.0-only", "MIT AND LGPL-2.1-or-later", "MPL-2.0"] {
             assert!(!is_accepted(refused).unwrap(), "{refused}");
