@@ -2,6 +2,7 @@
 // messages and shows errors.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { waitUntil } from "./browser.mjs";
 import { openClients } from "./clients.mjs";
 import { goldens } from "./package.mjs";
 
@@ -45,7 +46,7 @@ const has = (place, text) => page.getByRole("article").nth(place).filter({ hasTe
 
 /** Waits until so many requests have ended in a way. */
 const ended = (way, count) =>
-  page.waitForFunction(async ([way, count]) => (await engine.metrics()).request_success[way] === count, [way, count]);
+  waitUntil(page, async ([way, count]) => (await engine.metrics()).request_success[way] === count, [way, count]);
 
 for (const [title, chat] of Object.entries(CHATS)) {
   test(`${title}: messages are kept, and the last one is answered again`, async () => {
