@@ -45,6 +45,7 @@ declare var heard: Own;
 declare var host: Own;
 declare var hosts: Own;
 declare var languageModel: Own;
+declare var lc: Own;
 declare var load: Own;
 declare var loading: Own;
 declare var metrics: Own;

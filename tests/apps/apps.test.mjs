@@ -5,7 +5,7 @@ import { appendFile, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/p
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { launch, launchOnDisk } from "../e2e/browser.mjs";
+import { launch, launchOnDisk, waitUntil } from "../e2e/browser.mjs";
 import { build, provide, start } from "./project.mjs";
 import { addModel, serveApp } from "./server.mjs";
 import { visit } from "./visitor.mjs";
@@ -166,7 +166,7 @@ async function visitOffline(address, site, worker) {
 
 /** Waits until the site's newest service worker is at work. */
 const atWork = (page) =>
-  page.waitForFunction(async () => {
+  waitUntil(page, async () => {
     const { installing, waiting, active } = (await navigator.serviceWorker.getRegistration()) ?? {};
     return !installing && !waiting && active?.state === "activated";
   });

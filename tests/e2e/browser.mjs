@@ -83,6 +83,21 @@ export async function launchExtension(profile, extension) {
   return { context, url: new URL("./", worker.url()).href };
 }
 
+/**
+ * Waits until an asynchronous function holds in a page, half a minute at most. (`waitForFunction` takes the promise
+ * that such a function gives for an answer.)
+ *
+ * @param {any} page
+ * @param {(argument: any) => Promise<unknown>} holds
+ * @param {unknown} [argument]
+ */
+export async function waitUntil(page, holds, argument) {
+  for (const end = Date.now() + 30_000; !(await page.evaluate(holds, argument)); ) {
+    if (Date.now() > end) throw new Error(`it has not come to hold in half a minute: ${holds}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 /** Lets a page read what it has written to the clipboard. */
 export async function allowClipboard(page) {
   if (!FIREFOX) await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);

@@ -16,6 +16,7 @@ export async function openClients(file) {
     write: false,
     format: "esm",
     platform: "browser",
+    jsx: "automatic",
     define: { "process.env.NODE_ENV": '"production"' },
   });
   const session = await openPackage({ "": { "clients.js": outputFiles[0].text } });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
-import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
+import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url, waitUntil } from "./browser.mjs";
 import { INPUT, MESSAGES, PROBLEM, SEND, STOP, VIEWS } from "./demo.mjs";
 import { ask, answered, begin, keep, loaded, open, ready, say, view } from "./demo.mjs";
 import { holdAnswers, releaseAnswers } from "./hold.mjs";
@@ -36,7 +36,7 @@ const choose = async (page, i, name) => {
 };
 /** Waits until the last answer is kept as it is shown. */
 const kept = (page) =>
-  page.waitForFunction(async () => {
+  waitUntil(page, async () => {
     const request = indexedDB.open("tabloom-demo");
     await new Promise((done) => (request.onsuccess = done));
     const all = request.result.transaction("conversations").objectStore("conversations").getAll();
@@ -1863,9 +1863,7 @@ describe("without a network", () => {
     server = await serve({});
     ({ page, problems } = await ready(await browser.newContext(), `${server.url}?temperature=0&device=cpu`));
     await page.evaluate(() => navigator.serviceWorker.ready);
-    await page.waitForFunction(
-      async () => (await navigator.serviceWorker.getRegistration())?.active?.state === "activated",
-    );
+    await waitUntil(page, async () => (await navigator.serviceWorker.getRegistration())?.active?.state === "activated");
   });
 
   after(async () => {
@@ -1940,7 +1938,8 @@ test("a newer version of the page waits until it is wanted", async () => {
   const [before] = await name();
   await Promise.all([page.waitForEvent("load"), page.locator("#reload").click()]);
   await loaded(page);
-  await page.waitForFunction(
+  await waitUntil(
+    page,
     async () => (await caches.keys()).filter((name) => name.startsWith("tabloom-page-")).length === 1,
   );
   assert.notEqual((await name())[0], before);

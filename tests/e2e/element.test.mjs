@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { launch, testBeyondFirefox, url } from "./browser.mjs";
+import { launch, testBeyondFirefox, url, waitUntil } from "./browser.mjs";
 import { FIREFOX } from "./firefox.mjs";
 import { holdAnswers, holdable } from "./hold.mjs";
 import { goldens } from "./package.mjs";
@@ -657,7 +657,7 @@ test("questions can be edited, answered again and left; answers can be copied", 
   await chat.getByText("Copied").first().waitFor({ state: "attached" });
   assert.equal(await copied(), "x()");
   await chat.getByRole("button", { name: "Copy answer" }).first().click();
-  await page.waitForFunction(async () => (await navigator.clipboard.readText()).startsWith("**first"));
+  await waitUntil(page, async () => (await navigator.clipboard.readText()).startsWith("**first"));
 });
 
 test("who looks at another version of an early answer stays at it", async () => {
@@ -1411,7 +1411,7 @@ test("removal ends a real answer and a download", async () => {
     chat.remove();
     return true;
   });
-  await other.page.waitForFunction(async () => {
+  await waitUntil(other.page, async () => {
     const { num_requests_running, request_success } = await document.querySelector("tabloom-chat").engine.metrics();
     return num_requests_running === 0 && request_success.abort === 1;
   });

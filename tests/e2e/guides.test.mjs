@@ -1,7 +1,7 @@
 // The code of the guides, the reference and the README: every block of JavaScript is checked by
-// TypeScript against the package's types and runs in a page; blocks of HTML are pages. `no-run` marks
-// what needs a visitor or another server: it is checked, and does not run. Short names of models stand
-// for the built-in one here.
+// TypeScript against the package's types and runs in a page; blocks of HTML are pages, and those of JSX
+// have a component `Chat`. `no-run` marks what needs a visitor or another server: it is checked, and does
+// not run. Short names of models stand for the built-in one here.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -68,7 +68,13 @@ function blocks(document) {
 }
 
 const all = documents.flatMap(blocks);
-const scripts = all.filter(({ language }) => language === "js");
+const isScript = ({ language }) => language === "js" || language === "jsx";
+const scripts = all.filter(isScript);
+
+/** Shows what a block of JSX exports. */
+const SHOW = `
+  import { createRoot } from "react-dom/client";
+  createRoot(output).render(<Chat />);`;
 
 let browser;
 let server;
@@ -90,6 +96,7 @@ before(async () => {
     },
     "tabloom/": registry,
     "tabloom/models/": registry,
+    "models/my-model/": { "generation_config.json": '{"do_sample": false}' },
   });
   browser = await launch();
 });
@@ -117,12 +124,9 @@ async function visit(file, use) {
 }
 
 test("there are guides, and code in them", () => {
-  assert.ok(guides.length >= 13, guides.join(" "));
+  assert.ok(guides.length >= 15, guides.join(" "));
   for (const name of [...guides, "README.md"]) {
-    assert.ok(
-      blocks(name).some(({ language }) => language === "js"),
-      `${name} has no code`,
-    );
+    assert.ok(blocks(name).some(isScript), `${name} has no code`);
   }
 });
 
@@ -131,12 +135,13 @@ test("the types of all code are right", () => {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   copyFileSync(new URL("guides.d.ts", import.meta.url), join(folder, "guides.d.ts"));
-  for (const { id, code } of scripts) writeFileSync(join(folder, `${id}.js`), code);
+  for (const { id, code, language } of scripts) writeFileSync(join(folder, `${id}.${language}`), code);
   const compilerOptions = {
     allowJs: true,
     checkJs: true,
     strict: true,
     noEmit: true,
+    jsx: "react-jsx",
     skipLibCheck: true,
     types: [],
     target: "es2022",
@@ -151,20 +156,25 @@ test("the types of all code are right", () => {
       "tabloom/prompt-api": ["../package/prompt-api.d.ts"],
     },
   };
-  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.js", "*.d.ts"] }));
+  writeFileSync(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({ compilerOptions, include: ["*.js", "*.jsx", "*.d.ts"] }),
+  );
   const tsc = join(root, "node_modules/typescript/bin/tsc");
   const checked = spawnSync(process.execPath, [tsc, "-p", folder], { encoding: "utf8" });
   assert.equal(checked.status, 0, checked.stdout);
 });
 
-for (const { id, code } of scripts.filter(({ run }) => run)) {
-  test(`${id} runs`, async () => {
+for (const { id, code, language } of scripts.filter(({ run }) => run)) {
+  const isChat = language === "jsx";
+  test(`${id} ${isChat ? "is a chat" : "runs"}`, async () => {
     const { outputFiles } = await build({
-      stdin: { contents: code, resolveDir: root },
+      stdin: { contents: isChat ? code + SHOW : code, resolveDir: root, loader: isChat ? "jsx" : "js" },
       bundle: true,
       write: false,
       format: "esm",
       platform: "browser",
+      jsx: "automatic",
       external: ["tabloom", "tabloom/element", "tabloom/prompt-api"],
       define: { "process.env.NODE_ENV": '"production"' },
     });
@@ -175,6 +185,11 @@ for (const { id, code } of scripts.filter(({ run }) => run)) {
         Object.assign(globalThis, { messages, engine: await Engine.load("/models/my-model/") });
         await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
       }, outputFiles[0].text);
+      if (!isChat) return;
+      const input = page.getByRole("textbox", { name: "Your message" });
+      await input.fill("What is the capital of France?");
+      await input.press("Enter");
+      await page.locator("#output", { hasText: "Paris" }).waitFor();
     });
   });
 }

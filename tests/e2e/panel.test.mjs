@@ -2,7 +2,7 @@
 // and what two tabs of one visitor see of each other.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { ADAPTER, launch, testBeyondFirefox, url } from "./browser.mjs";
+import { ADAPTER, launch, testBeyondFirefox, url, waitUntil } from "./browser.mjs";
 import { MESSAGES, PROBLEM, ask, loaded, open, ready } from "./demo.mjs";
 
 const STORY = "Tell me a story about a fox.";
@@ -516,10 +516,14 @@ test("a long conversation that goes on in the next visit is read from storage, a
   const long = "Once upon a time there was a fox who wanted to learn to fly like a bird. ".repeat(20);
   await ask(page, `${long}What did the fox want?`);
   const stored = (/** @type {boolean} */ is) =>
-    page.waitForFunction(async (is) => {
-      const { Engine } = await import(`${new URL("tabloom/index.js", document.baseURI)}`);
-      return (await Engine.store.list()).some(({ prefixBytes }) => prefixBytes > 0) === is;
-    }, is);
+    waitUntil(
+      page,
+      async (is) => {
+        const { Engine } = await import(`${new URL("tabloom/index.js", document.baseURI)}`);
+        return (await Engine.store.list()).some(({ prefixBytes }) => prefixBytes > 0) === is;
+      },
+      is,
+    );
   await stored(true);
   await page.reload();
   await loaded(page);

@@ -1,7 +1,7 @@
 // The demo page in WebKitGTK, where its model runs on the processor.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch } from "../browser.mjs";
+import { launch, waitUntil } from "../browser.mjs";
 import { ANSWER, PROBLEM, VIEWS, loaded, say, view } from "../demo.mjs";
 import { goldens } from "../package.mjs";
 import { serve } from "../server.mjs";
@@ -51,9 +51,7 @@ test("an answer keeps to a schema", async () => {
 });
 
 test("without a network the page, its engine and its model are there once they have been", async () => {
-  await page.waitForFunction(
-    async () => (await navigator.serviceWorker.getRegistration())?.active?.state === "activated",
-  );
+  await waitUntil(page, async () => (await navigator.serviceWorker.getRegistration())?.active?.state === "activated");
   await server.close();
   await page.reload();
   await asksAndHears();
