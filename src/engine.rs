@@ -21,7 +21,7 @@ use crate::{
     sampling::Constraint,
     scheduler::Scheduler,
     speculate::Drafter,
-    step::{EntryBlocks, Executor, StepPlan, StepResult},
+    step::{Capacity, EntryBlocks, Executor, StepPlan, StepResult},
 };
 
 /// The time since a fixed but arbitrary moment.
@@ -206,7 +206,7 @@ impl<E: Executor> Engine<E> {
             }
         }
         if cfg!(debug_assertions) {
-            self.scheduler.check_integrity();
+            self.scheduler.check_integrity(self.in_flight.iter().map(|submitted| &submitted.plan));
         }
         took
     }
@@ -287,6 +287,12 @@ impl<E: Executor> Engine<E> {
             }
         }
         self.scheduler.count_stored(tab, adopted.len());
+    }
+
+    /// Entries of a block table whose blocks fit host memory together.
+    pub fn host_entries(&self) -> usize {
+        let Capacity { host, groups, .. } = self.executor.capacity();
+        host.blocks / groups.count()
     }
 
     /// Time to compute a token of a prompt, once a step has shown it.

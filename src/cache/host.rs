@@ -121,6 +121,11 @@ impl HostTier {
         self.index.clear();
     }
 
+    /// Saves of steps that are not over.
+    pub fn saves_in_flight(&self) -> usize {
+        self.arriving.iter().sum::<u32>() as usize - self.saves.len()
+    }
+
     /// Checks that blocks and hashes refer to each other, and that only saves of steps are awaited.
     ///
     /// # Panics
@@ -131,7 +136,8 @@ impl HostTier {
         assert!(self.saves.len() <= self.memory.saves);
     }
 
-    fn touch(&mut self, block: u32) {
+    /// Counts a block as used.
+    pub fn touch(&mut self, block: u32) {
         self.order.remove(block);
         self.order.push_back(block);
     }

@@ -265,6 +265,12 @@ impl KvCache {
         blocks: &[(usize, usize)],
     ) -> Vec<Option<u32>> {
         let table = self.probe(tokens, salt);
+        // What they continue does not give way to them.
+        for found in self.find(&table, tokens, tokens.len(), true) {
+            if let Cached::Host(block) = found {
+                self.host.touch(block);
+            }
+        }
         let mut places = Vec::new();
         for &(entry, group) in blocks {
             let content = self.index.content(tokens, entry).filter(|_| entry < table.hashes.len());
@@ -372,7 +378,8 @@ impl KvCache {
         let (full, room) = (tokens / BLOCK_SIZE, room.max(tokens));
         let mut table = parent.clone();
         table.blocks.truncate(full * table.groups);
-        table.hashes.truncate(full);
+        // Those of its own tokens: a hash has tokens after its block, too.
+        table.hashes.truncate(tokens.saturating_sub(self.index.lookahead) / BLOCK_SIZE);
         table.restored = 0;
         table.published = table.published.min(full);
         table.retired = table.retired.map(|retired| retired.min(full));
@@ -427,6 +434,11 @@ impl KvCache {
     /// Removes an owner. Its blocks count for no share, and stay cached until they are evicted.
     pub fn forget(&mut self, owner: u64) {
         self.owners.forget(owner);
+    }
+
+    /// Saves to host memory of steps that are not over.
+    pub fn saves_in_flight(&self) -> usize {
+        self.host.saves_in_flight()
     }
 
     /// Checks the cache against all tables and pins in use: every block is either free or has one

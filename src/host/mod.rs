@@ -29,6 +29,7 @@ pub use self::{
         SlidingWindow, Speculation, Stage, TokensTask, VERSION, Value, Welcome,
     },
     state::{HostMetrics, HostState, ModelState, TabState},
+    stored::prefix_root,
     storing::RunRead,
     turns::ModelId,
 };

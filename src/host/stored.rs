@@ -1,16 +1,29 @@
 //! What a host does for prefixes that are stored between visits.
 
 use super::{
-    Host, Isolation, Tab, Task,
+    Host, Info, Isolation, Options, Tab, Task, VERSION,
     preparing::Prepared,
     storing::{RunRead, Storing},
     turns::ModelId,
 };
 use crate::{
     engine::TabId,
+    manifest::Digest,
     prefixes::{Prefixes, Run, Written},
     step::{EntryBlocks, Executor},
 };
+
+/// A digest of all that the keys and values of given tokens depend on. `files`: those of the model and of its
+/// drafter.
+pub fn prefix_root(options: &Options, info: &Info, files: [Digest; 2]) -> Digest {
+    let Options { quantize, kv, sliding_window, draft, gpu, .. } = options;
+    // Rotations may depend on the context.
+    let Info { model, device, adapter, context, .. } = info;
+    let depends = format!(
+        "{VERSION} {model} {files:?} {quantize:?} {kv:?} {sliding_window:?} {draft:?} {gpu:?} {device} {adapter} {context}"
+    );
+    Digest(blake3::hash(depends.as_bytes()).into())
+}
 
 impl<E: Executor + 'static> Host<E> {
     /// Has a loaded model store the prefixes of tabs that share them, and find what is stored.
@@ -42,11 +55,11 @@ impl<E: Executor + 'static> Host<E> {
         next
     }
 
-    /// Records that the record of a model's runs was written.
-    pub fn recorded(&mut self, model: ModelId) {
+    /// Records that the record of a model's runs was written, or that a page has deleted all of them meanwhile.
+    pub fn recorded(&mut self, model: ModelId, is_deleted: bool) {
         let Some(ready) = self.models.ready(model) else { return };
         if let Some(storing) = &mut ready.storing {
-            storing.is_writing = false;
+            storing.recorded(is_deleted);
         }
         let has_more = ready.store_ended();
         self.tasks.extend(has_more.then_some(Task::Write { model }));
@@ -100,7 +113,8 @@ impl<E: Executor + 'static> Host<E> {
         if let Some(row) = engine.row_time() {
             storing.prefixes.measured(row);
         }
-        let (runs, within) = storing.prefixes.find(prompt, engine.cached(prompt, salt));
+        let (cached, most) = (engine.cached(prompt, salt), engine.host_entries());
+        let (runs, within) = storing.prefixes.find(prompt, cached, most);
         let groups = storing.prefixes.shape().groups;
         (!runs.is_empty()).then_some(Task::Read { model, tab, id, runs, groups, within })
     }

@@ -67,6 +67,14 @@ impl Storing {
         None
     }
 
+    /// Records that the record was written, or that all runs were deleted meanwhile.
+    pub fn recorded(&mut self, is_deleted: bool) {
+        self.is_writing = false;
+        if is_deleted {
+            self.forget();
+        }
+    }
+
     /// Records what came of writing a run. Returns the slots to delete and the record to write.
     pub fn written(&mut self, run: Run, written: Written) -> Option<(Vec<u32>, Vec<u8>)> {
         match written {
@@ -75,12 +83,19 @@ impl Storing {
                 let dropped = self.prefixes.insert(Run { bytes, ..run });
                 return Some((dropped, self.prefixes.record()));
             }
-            Written::Refused => self.is_full = true,
-            Written::Deleted => self.prefixes.clear(),
+            Written::Refused => {
+                self.is_full = true;
+                self.waiting.clear();
+            }
+            Written::Deleted => self.forget(),
         }
-        // What ended before a deletion was deleted, too.
-        self.waiting.clear();
         self.is_writing = false;
         None
+    }
+
+    /// Forgets all runs, which were deleted; so was what had ended before.
+    fn forget(&mut self) {
+        self.prefixes.clear();
+        self.waiting.clear();
     }
 }

@@ -48,8 +48,7 @@ impl<S: Store> RunFiles<S> {
 
     /// Writes the file of a run.
     pub async fn write(&self, run: &Run, blocks: &EntryBlocks) -> Written {
-        if self.has_record.get() && self.store.get(&self.record_key()).await.is_none() {
-            self.has_record.set(false);
+        if self.are_deleted().await {
             return Written::Deleted;
         }
         let file = run.encode(blocks);
@@ -61,14 +60,26 @@ impl<S: Store> RunFiles<S> {
         }
     }
 
-    /// Writes the record, and deletes the files of runs that it does not have any more.
-    pub async fn write_record(&self, record: Vec<u8>, dropped: &[u32]) -> bool {
+    /// Writes the record after the file of `run`, and deletes the files of runs that it does not have any more.
+    /// Returns true if a page has deleted all runs meanwhile: then `run` is deleted as well.
+    pub async fn write_record(&self, run: &Run, record: Vec<u8>, dropped: &[u32]) -> bool {
+        if self.are_deleted().await {
+            self.store.delete(&self.key(run.slot)).await;
+            return true;
+        }
         let is_kept = self.store.put(&self.record_key(), &[Chunk::from(record)]).await;
         self.has_record.set(self.has_record.get() || is_kept);
         for slot in dropped {
             self.store.delete(&self.key(*slot)).await;
         }
-        is_kept
+        false
+    }
+
+    /// Whether a page has deleted all runs, and with them the record.
+    async fn are_deleted(&self) -> bool {
+        let is_gone = self.has_record.get() && self.store.get(&self.record_key()).await.is_none();
+        self.has_record.set(self.has_record.get() && !is_gone);
+        is_gone
     }
 
     fn record_key(&self) -> String {

@@ -90,13 +90,15 @@ impl Prefixes {
     }
 
     /// The stored runs that continue a prompt of which `cached` tokens are cached, and how long reading
-    /// them may take: computing takes as long.
-    pub fn find(&mut self, prompt: &[u32], cached: usize) -> (Vec<Run>, Duration) {
+    /// them may take: computing takes as long. At most `most` entries: more would take each other's place.
+    pub fn find(&mut self, prompt: &[u32], cached: usize, most: usize) -> (Vec<Run>, Duration) {
         let keys = self.keys(prompt, prompt.len().saturating_sub(1) / BLOCK_SIZE);
         let mut found = self.chain(&keys);
         self.touch(&found);
-        let end = found.last().map_or(0, |run| run.entries.end * BLOCK_SIZE);
         found.retain(|run| run.entries.end * BLOCK_SIZE > cached);
+        let first = found.first().map_or(0, |run| run.entries.start);
+        found.retain(|run| run.entries.end <= first + most);
+        let end = found.last().map_or(0, |run| run.entries.end * BLOCK_SIZE);
         if end < cached + WORTH {
             found.clear();
         }

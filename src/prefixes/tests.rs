@@ -5,11 +5,13 @@ use super::*;
 use crate::{
     manifest::Digest,
     step::{BLOCK_SIZE, EntryBlocks},
-    weights::tests::server::MemoryStore,
+    weights::{Chunk, Store, tests::server::MemoryStore},
 };
 
 const SHAPE: Shape = Shape { run: 4, groups: 2, lookahead: 0 };
 const ROOT: Digest = Digest([7; 32]);
+/// Entries of a host memory in which everything fits.
+const ALL: usize = 1 << 20;
 /// Words of a block.
 const WORDS: usize = 8;
 
@@ -41,7 +43,7 @@ fn store(prefixes: &mut Prefixes, tokens: &[u32], bytes: u64) -> Vec<u32> {
 
 /// Tokens of a prompt that are stored.
 fn stored(prefixes: &mut Prefixes, prompt: &[u32]) -> usize {
-    let (runs, _) = prefixes.find(prompt, 0);
+    let (runs, _) = prefixes.find(prompt, 0, ALL);
     let mut end = 0;
     for run in &runs {
         assert_eq!(run.entries.start, end, "no gap");
@@ -79,14 +81,21 @@ fn only_what_is_worth_it_is_read_and_no_longer_than_computing_takes() {
     store(&mut prefixes, &tokens(512), 10);
     let prompt = tokens(600);
     let starts = |runs: &[Run]| runs.iter().map(|run| run.entries.start).collect::<Vec<_>>();
-    let (runs, within) = prefixes.find(&prompt, 300);
+    let (runs, within) = prefixes.find(&prompt, 300, ALL);
     assert_eq!((starts(&runs), within), (vec![16, 20, 24, 28], Duration::from_secs(1)));
     prefixes.measured(Duration::from_millis(3));
-    assert_eq!(prefixes.find(&prompt, 300).1, Duration::from_millis(3 * 212));
-    assert_eq!(prefixes.find(&prompt, 449).0, []);
+    assert_eq!(prefixes.find(&prompt, 300, ALL).1, Duration::from_millis(3 * 212));
+    assert_eq!(prefixes.find(&prompt, 449, ALL).0, []);
+    // Nor more than there is room for.
+    for (most, read) in [(16, vec![16, 20, 24, 28]), (15, vec![16, 20, 24]), (7, vec![])] {
+        assert_eq!(starts(&prefixes.find(&prompt, 300, most).0), read, "{most} entries");
+    }
     // The next visit knows what computing took.
     let mut next = Prefixes::new(ROOT, SHAPE, 1000, &prefixes.record());
-    assert_eq!(next.find(&prompt, 448), (vec![runs[3].clone()], Duration::from_millis(3 * 64)));
+    assert_eq!(
+        next.find(&prompt, 448, ALL),
+        (vec![runs[3].clone()], Duration::from_millis(3 * 64))
+    );
 }
 
 #[test]
@@ -176,7 +185,8 @@ fn write(files: &RunFiles<MemoryStore>, prefixes: &mut Prefixes) -> Option<Run> 
     let Written::Bytes(bytes) = block_on(files.write(&run, &blocks(&run))) else { return None };
     let run = Run { bytes, ..run };
     let dropped = prefixes.insert(run.clone());
-    block_on(files.write_record(prefixes.record(), &dropped)).then_some(run)
+    let is_deleted = block_on(files.write_record(&run, prefixes.record(), &dropped));
+    (!is_deleted).then_some(run)
 }
 
 #[test]
@@ -189,7 +199,7 @@ fn runs_are_kept_beside_their_model_until_the_next_visit() {
     assert_eq!(store.keys(), [format!("{ADDRESS}?tabloom-kv"), format!("{ADDRESS}?tabloom-kv=0")]);
     let (files, record) = open(&store);
     let mut after = prefixes(10_000, &record);
-    let (found, _) = after.find(&tokens(300), 0);
+    let (found, _) = after.find(&tokens(300), 0, ALL);
     assert_eq!(found, std::slice::from_ref(&run));
     assert_eq!(block_on(files.read(&run, 2)), Some(blocks(&run)));
 
@@ -224,6 +234,12 @@ fn nothing_is_written_to_a_full_store_nor_beside_what_was_deleted() {
     kept.clear();
     assert!(write(&files, &mut kept).is_some());
     assert_eq!(store.keys().len(), 2);
+    // Deleted between a run's file and the record.
+    let run = kept.missing(&tokens(512), 32).expect("there is more");
+    store.keys().iter().for_each(|key| store.evict(key));
+    block_on(store.put(&format!("{ADDRESS}?tabloom-kv={}", run.slot), &[Chunk::from(vec![1])]));
+    assert!(block_on(files.write_record(&run, kept.record(), &[])));
+    assert_eq!(store.keys(), [""; 0]);
 }
 
 #[test]
@@ -239,8 +255,8 @@ fn runs_that_give_way_are_deleted() {
     let Written::Bytes(bytes) = block_on(files.write(&run, &blocks(&run))) else {
         panic!("it is written");
     };
-    let dropped = prefixes.insert(Run { bytes, ..run });
+    let dropped = prefixes.insert(Run { bytes, ..run.clone() });
     assert!(!dropped.is_empty());
-    assert!(block_on(files.write_record(prefixes.record(), &dropped)));
+    assert!(!block_on(files.write_record(&run, prefixes.record(), &dropped)));
     assert_eq!(store.bytes() as u64, prefixes.bytes() + prefixes.record().len() as u64);
 }

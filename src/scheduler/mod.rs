@@ -233,11 +233,14 @@ impl Scheduler {
         metrics
     }
 
-    /// Checks that every block and slot is either free or held by what the tables say.
+    /// Checks that every block and slot is either free or held by what the tables say, and that host memory
+    /// awaits the saves of the steps `in_flight` alone.
     ///
     /// # Panics
     /// If that does not hold, which is a defect.
-    pub fn check_integrity(&self) {
+    pub fn check_integrity<'a>(&self, in_flight: impl Iterator<Item = &'a StepPlan>) {
+        let saves: usize = in_flight.map(|plan| plan.saves.len()).sum();
+        assert_eq!(self.cache.saves_in_flight(), saves, "a save is awaited for ever, or lost");
         let sequences = || self.running.iter().chain(&self.draining).chain(self.queue.iter());
         self.cache.check_integrity(sequences().map(|seq| &seq.table), self.pins.values());
 

@@ -53,7 +53,8 @@ impl Scheduler {
         let rows = self.pace.rows().max(decoding.len() + 1).min(self.capacity.rows);
         let spare = rows.saturating_sub(decoding.len());
         let computes = |seq: &Sequence| !seq.decodes() && seq.remaining() > 0;
-        let prompts = self.running.iter().any(computes) || self.queue.iter().any(Sequence::may_run);
+        let may_come = !self.free_slots.is_empty() && self.queue.iter().any(Sequence::may_run);
+        let prompts = self.running.iter().any(computes) || may_come;
         let drafts = if prompts { spare / 2 } else { spare };
         let logits = logit_rows.saturating_sub(decoding.len());
         self.speculate(

@@ -24,7 +24,8 @@ pub enum Event {
     Inspected(TabId, u32, Result<Inspection>),
     /// A run of a model's prefixes was written, or was not.
     Written(ModelId, Run, Written),
-    Recorded(ModelId),
+    /// The record of them was written, or all had been deleted.
+    Recorded(ModelId, bool),
     /// A run was read for a call, or could not be.
     Read(ModelId, (TabId, u32), Run, Option<EntryBlocks>, oneshot::Sender<()>),
     /// All runs of a call were read, or time is up.

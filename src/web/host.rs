@@ -164,16 +164,16 @@ impl Serving {
                 }
             }
             Event::Written(model, run, written) => {
-                let Some((dropped, record)) = self.host.written(model, run, written) else {
+                let Some((dropped, record)) = self.host.written(model, run.clone(), written) else {
                     return;
                 };
                 let Some((runs, inbox)) = self.runs_of(model) else { return };
                 spawn_local(async move {
-                    runs.write_record(record, &dropped).await;
-                    send(&inbox, Event::Recorded(model));
+                    let is_deleted = runs.write_record(&run, record, &dropped).await;
+                    send(&inbox, Event::Recorded(model, is_deleted));
                 });
             }
-            Event::Recorded(model) => self.host.recorded(model),
+            Event::Recorded(model, is_deleted) => self.host.recorded(model, is_deleted),
             Event::Read(model, call, run, blocks, go_on) => {
                 self.host.read(model, call, &run, blocks.as_ref());
                 // The time for reading may be up.

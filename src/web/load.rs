@@ -15,7 +15,7 @@ use super::{
     claim::BrowserClaim,
     environment::Environment,
     event::{Event, send},
-    loaded::{LoadedModel, open_prefixes, prefix_root},
+    loaded::{LoadedModel, open_prefixes},
     store::PATIENCE,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     executor::{AnyExecutor, KvKind},
     host::{
         Device, Draft, DraftInfo, Info, Inspection, Keep, Kv, ModelId, Options, Progress, Quantize,
-        SlidingWindow, Stage,
+        SlidingWindow, Stage, prefix_root,
     },
     layout::Layout,
     load::{self, DraftWith, LoadOptions, Loaded, Opened, SharedGpu, quantise_all},

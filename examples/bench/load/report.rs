@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{
     drive::{Outcome, Record},
+    host::HostStep,
     workload::Kind,
 };
 
@@ -73,8 +74,8 @@ pub struct Report {
     pub goodput_relaxed: f64,
     pub goodput_strict: f64,
     pub preemptions: u64,
-    /// Host seconds to schedule a step of 16 sequences on this machine.
-    pub host_step_seconds: f64,
+    /// Host time to schedule a step on this machine.
+    pub host_steps: Vec<HostStep>,
     pub runs: Vec<Summary>,
 }
 
@@ -191,7 +192,7 @@ impl Report {
             ("goodput/s, 2 s and 100 ms", |run| share(run.goodput_relaxed, run.met_relaxed)),
             ("goodput/s, 0.5 s and 30 ms", |run| share(run.goodput_strict, run.met_strict)),
             ("prompt tokens cached", |run| format!("{:.0} %", 100.0 * run.cache_hit_rate)),
-            ("of them from host memory", |run| format!("{:.0} %", 100.0 * run.restored)),
+            ("prompt tokens from host memory", |run| format!("{:.0} %", 100.0 * run.restored)),
             ("rows computed per needed", |run| format!("{:.3}", run.rows)),
             ("slots filled in used blocks", |run| format!("{:.1} %", 100.0 * run.kv_utilisation)),
             ("preemptions", |run| run.preemptions.to_string()),
@@ -200,7 +201,7 @@ impl Report {
         let mut text = format!("{}\n(p50 / p90 / p99)\n", self.on);
         for (name, cell) in rows {
             let cells = self.runs.iter().map(|run| format!(" {:>22}", cell(run)));
-            text += &format!("  {name:28}{}\n", cells.collect::<String>());
+            text += &format!("  {name:29}{}\n", cells.collect::<String>());
         }
         text += &format!(
             "eight tabs, relative to one request at a time: {:.2} times the tokens\n",
@@ -210,10 +211,13 @@ impl Report {
             "short request during a long prompt: first token after {:.2} times alone + one step\n",
             self.ttft_p99_ratio
         );
-        text += &format!(
-            "scheduling a step of 16 sequences: {:.0} µs on the CPU\n",
-            self.host_step_seconds * 1e6
-        );
+        text += "scheduling a step, on the CPU:\n";
+        for HostStep { sequences, context, waiting, seconds } in &self.host_steps {
+            let micros = seconds * 1e6;
+            text += &format!(
+                "  {sequences:2} sequences of {context:6} tokens, {waiting:2} waiting: {micros:4.0} µs\n"
+            );
+        }
         text
     }
 }

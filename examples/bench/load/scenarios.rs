@@ -125,8 +125,10 @@ pub async fn measure<E: Executor, C: Clock>(
             setup(Options::default(), keeps).await?.drive(&chats(16, 20.0)).await?.summary(name),
         );
     }
-    let outcome = setup(Options::default(), true).await?.drive(&chats(64, 60.0)).await?;
-    runs.push(outcome.summary("64 chats"));
+    for (name, think) in [("64 chats", 60.0), ("64 busy chats", 5.0)] {
+        let outcome = setup(Options::default(), true).await?.drive(&chats(64, think)).await?;
+        runs.push(outcome.summary(name));
+    }
     let [together, in_turn] = without_a_pause(&mut setup, requests.div_ceil(16)).await?;
     runs.push(together.summary("8 chats without pause"));
     runs.push(in_turn.summary("one at a time"));
@@ -140,7 +142,7 @@ pub async fn measure<E: Executor, C: Clock>(
         goodput_relaxed: eight.goodput_relaxed,
         goodput_strict: eight.goodput_strict,
         preemptions: eight.preemptions,
-        host_step_seconds: host::step_seconds()?,
+        host_steps: host::steps()?,
         runs,
     })
 }

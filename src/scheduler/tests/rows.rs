@@ -170,6 +170,28 @@ fn a_prompt_beside_drafts_leaves_no_plain_answer_behind() {
     assert!(drafts >= 40, "{drafts} drafts");
 }
 
+#[test]
+fn drafts_take_all_rows_while_nobody_can_be_admitted() {
+    let mut scheduler = with(16, 2, 400, |options| {
+        (options.max_drafts, options.adaptive_drafts) = (7, false);
+    });
+    scheduler.capacity.logit_rows = 16;
+    let drafting = Request { prompt: vec![TOKEN; 20], speculates: true, ..request(0, 500) };
+    for _ in 0..2 {
+        add(&mut scheduler, drafting.clone());
+    }
+    let mut rows = Vec::new();
+    for steps in 0..40 {
+        if steps == 20 {
+            add(&mut scheduler, request(20, 5));
+        }
+        let plan = plan(&mut scheduler);
+        rows.push(plan.rows());
+        commit(&mut scheduler, &plan, TOKEN);
+    }
+    assert_eq!(rows[30..], [16; 10], "{rows:?}");
+}
+
 /// A device that takes 80 ms for the weights and half a millisecond a row.
 #[test]
 fn drafts_leave_rows_for_a_prompt_on_a_slow_device() {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use pollster::block_on;
 use serde_json::{Value, json};
 use tabloom::{
-    host::{ModelId, Task},
+    host::{Info, ModelId, Options, Task, prefix_root},
     manifest::Digest,
     prefixes::{Prefixes, Shape, Written},
+    service::SamplingDefaults,
     step::HostMemory,
 };
 
@@ -27,8 +28,13 @@ struct Disk {
 
 /// A host whose model stores prefixes, in its next visit.
 fn visit(disk: &Disk) -> World {
+    visit_with(disk, 64)
+}
+
+/// The same, with so many blocks of host memory.
+fn visit_with(disk: &Disk, blocks: usize) -> World {
     let mut world = World::new();
-    world.host_memory = HostMemory { blocks: 64, saves: 8, reads: 4 };
+    world.host_memory = HostMemory { blocks, saves: 8, reads: 4 };
     world.pages(["a"]);
     let shape = Shape { run: 4, groups: 1, lookahead: 0 };
     world.host.store_prefixes(MODEL, Prefixes::new(Digest([1; 32]), shape, 10_000, &disk.record));
@@ -77,7 +83,7 @@ impl Disk {
                 self.files.insert(slot, file);
                 self.files.retain(|slot, _| !dropped.contains(slot));
                 self.record = record;
-                world.host.recorded(model);
+                world.host.recorded(model, false);
             }
             Task::Read { model, tab, id, runs, groups, .. } => {
                 for run in runs {
@@ -132,6 +138,67 @@ fn a_conversation_finds_its_prefix_in_the_next_visit() {
     assert_eq!(ask(&mut world, &again, &mut disk), [found, found, found]);
     let other = page(&mut world, json!("shared"));
     assert_eq!(ask(&mut world, &other, &mut disk), [0, 0, found], "it is on the device now");
+}
+
+#[test]
+fn of_a_prefix_longer_than_host_memory_its_beginning_is_read() {
+    let mut disk = Disk::default();
+    let mut world = visit(&disk);
+    let first = page(&mut world, json!("shared"));
+    ask(&mut world, &first, &mut disk);
+    let mut world = visit_with(&disk, 9);
+    let again = page(&mut world, json!("shared"));
+    assert_eq!(ask(&mut world, &again, &mut disk), [128, 128, 128]);
+}
+
+#[test]
+fn what_keys_and_values_depend_on_tells_stored_prefixes_apart() {
+    let info = || Info {
+        model: "https://example.org/model/".into(),
+        architecture: "llama".into(),
+        device: "gpu",
+        adapter: "a GPU".into(),
+        software: false,
+        context: 4096,
+        weight_bytes: 1.0,
+        stored: true,
+        draft: None,
+        sampling: SamplingDefaults {
+            temperature: 1.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition_penalty: 1.0,
+        },
+    };
+    let files = [Digest([1; 32]), Digest([2; 32])];
+    let options = |given: Value| serde_json::from_value::<Options>(given).unwrap();
+    let own = prefix_root(&options(json!({})), &info(), files);
+    let given = [
+        json!({"quantize": "w4"}),
+        json!({"kv": "int8"}),
+        json!({"slidingWindow": {"sinks": 4, "tokens": 512}}),
+        json!({"draft": false}),
+        json!({"gpu": {"subgroups": false}}),
+    ];
+    let mut roots: Vec<Digest> =
+        given.into_iter().map(|given| prefix_root(&options(given), &info(), files)).collect();
+    for other in [
+        Info { model: "https://example.org/other/".into(), ..info() },
+        Info { device: "cpu", ..info() },
+        Info { adapter: "another".into(), ..info() },
+        Info { context: 8192, ..info() },
+    ] {
+        roots.push(prefix_root(&options(json!({})), &other, files));
+    }
+    roots.push(prefix_root(&options(json!({})), &info(), [files[0]; 2]));
+    roots.push(prefix_root(&options(json!({})), &info(), [files[1]; 2]));
+    for (at, root) in roots.iter().enumerate() {
+        assert!(*root != own && !roots[..at].contains(root), "{at}");
+    }
+    // What they do not depend on.
+    let budget = options(json!({"prefixCache": {"hostBytes": 1}}));
+    assert_eq!(prefix_root(&budget, &Info { stored: false, ..info() }, files), own);
 }
 
 #[test]
