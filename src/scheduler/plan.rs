@@ -45,7 +45,8 @@ impl Scheduler {
     pub fn plan(&mut self, now: Duration) -> StepPlan {
         let mut plan = StepPlan::default();
         // One waiting request may be admitted.
-        let to_come = self.running.len() + usize::from(self.queue.len() > 0);
+        let may_come = !self.free_slots.is_empty() && self.queue.iter().any(Sequence::may_run);
+        let to_come = self.running.len() + usize::from(may_come);
         let logit_rows = self.capacity.logit_rows;
         let mut may_admit = true;
         let decoding = self.order(Sequence::decodes);
@@ -53,7 +54,6 @@ impl Scheduler {
         let rows = self.pace.rows().max(decoding.len() + 1).min(self.capacity.rows);
         let spare = rows.saturating_sub(decoding.len());
         let computes = |seq: &Sequence| !seq.decodes() && seq.remaining() > 0;
-        let may_come = !self.free_slots.is_empty() && self.queue.iter().any(Sequence::may_run);
         let prompts = self.running.iter().any(computes) || may_come;
         let drafts = if prompts { spare / 2 } else { spare };
         let logits = logit_rows.saturating_sub(decoding.len());

@@ -153,7 +153,7 @@ fn held_requests_can_be_cancelled_and_their_tabs_closed() {
     assert_eq!(end, [cancelled(ids[1], 0)]);
     scheduler.close_tab(tab, NOW);
     assert_eq!(scheduler.take_events(), [cancelled(ids[0], 1), cancelled(ids[2], 0)]);
-    scheduler.check_integrity();
+    scheduler.check_integrity(std::iter::empty());
     scheduler.hold(ids[0], false);
     assert!(scheduler.is_idle());
     assert_eq!(scheduler.metrics().kv_cache_usage_perc, 0.0);

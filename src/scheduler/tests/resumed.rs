@@ -133,7 +133,7 @@ fn a_late_constraint_gets_the_given_answer() {
                 assert_eq!(commit(&mut scheduler, &next, TOKEN), [token(id), end]);
             }
         }
-        scheduler.check_integrity();
+        scheduler.check_integrity(std::iter::empty());
     }
 }
 

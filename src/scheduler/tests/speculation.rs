@@ -48,7 +48,7 @@ fn accepted(plan: &StepPlan, tokens: &[&[u32]]) -> StepResult {
 
 fn commit_accepted(scheduler: &mut Scheduler, plan: &StepPlan, tokens: &[&[u32]]) -> Vec<Event> {
     scheduler.commit(plan, &accepted(plan, tokens), NOW, NOW);
-    scheduler.check_integrity();
+    scheduler.check_integrity(std::iter::empty());
     scheduler.take_events()
 }
 
