@@ -270,6 +270,30 @@ fn a_file_with_the_wrong_digest_is_never_loaded() {
 }
 
 #[test]
+fn digests_of_chunks_hold_whatever_the_store_says() {
+    let (script, store) = (script(), MemoryStore::default());
+    load_with(&script, &store, Some(&manifest())).unwrap();
+    let digest = |chunk: &[u8]| String::from(Digest(blake3::hash(chunk).into()));
+    let mut digests = [String::new(), String::new()];
+    store.edit(&entry(SHARD, 1), |chunk| {
+        digests[0] = digest(chunk);
+        chunk[5] ^= 1;
+        digests[1] = digest(chunk);
+    });
+    // The record agrees with the changed chunk.
+    let mut edits = 0;
+    store.edit(&format!("{FOLDER}{SHARD}?tabloom"), |record| {
+        let text = String::from_utf8(record.clone()).unwrap();
+        edits += text.matches(&digests[0]).count();
+        *record = text.replace(&digests[0], &digests[1]).into();
+    });
+    assert_eq!(edits, 1);
+    script.take_requests();
+    assert_eq!(load_with(&script, &store, Some(&manifest())).unwrap(), expected());
+    assert_eq!(script.asked(SHARD), [1000], "the chunk alone is fetched again");
+}
+
+#[test]
 fn files_that_a_manifest_does_not_list_do_not_exist() {
     let mut manifest = manifest();
     manifest.files.remove(SHARD);
