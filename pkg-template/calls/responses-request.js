@@ -58,7 +58,8 @@ export function translated(params) {
   if (typeof input === "string") conversation.add({ role: "user", content: input }, "input", "");
   else for (const [i, item] of list("input", input).entries()) conversation.item(item, `input[${i}]`);
   const { messages, names } = conversation;
-  for (let i = 0; i < tools?.length; i++) names.push([`tools[${i}].function`, `tools[${i}]`]);
+  const functions = tools && list("tools", tools).map((tool, i) => chatTool(tool, `tools[${i}]`));
+  for (const i of functions?.keys() ?? []) names.push([`tools[${i}].function`, `tools[${i}]`]);
   return {
     chat: {
       ...rest,
@@ -67,7 +68,7 @@ export function translated(params) {
       response_format: format && responseFormat(format),
       reasoning_effort: effort,
       verbosity,
-      tools: tools && list("tools", tools).map((tool, i) => chatTool(tool, `tools[${i}]`)),
+      tools: functions,
       tool_choice: tool_choice && toolChoice(tool_choice),
       logprobs: includesLogprobs(include) || rest.top_logprobs > 0 || undefined,
       stream_options: rest.stream ? { ...stream_options, include_usage: true } : stream_options,
