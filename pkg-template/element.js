@@ -352,7 +352,7 @@ export class TabloomChat extends Base {
 
   /** The conversation, without an answer that is being written; with `versions` where a message has several. */
   get messages() {
-    return structuredClone(this.#chat.said);
+    return checked(this.#chat.said);
   }
 
   set messages(messages) {

@@ -18,6 +18,7 @@ import { visit } from "./visitor.mjs";
  * @property {string} [policy] the content security policy of the site
  * @property {boolean} [cdn] whether the package is on another origin
  * @property {boolean} [offline] whether it opens without a network once it was visited
+ * @property {boolean} [tests] whether its build runs its tests, and makes nothing to visit
  */
 
 /** Those that every run of the tests has. @type {Record<string, App>} */
@@ -47,6 +48,8 @@ const OTHERS = {
   },
   pwa: { dist: "dist", offline: true },
   "service-worker": { dist: "dist", offline: true },
+  vitest: { tests: true },
+  jest: { tests: true },
 };
 
 /** The chapters of the guide, and the apps that have their lines. */
@@ -76,23 +79,20 @@ before(async () => {
 
 after(() => browser?.close());
 
-test("the lines of the guide are in the apps", async () => {
-  const guide = await readFile(new URL("../../docs/guides/bundlers.md", import.meta.url), "utf8");
-  const [, ...chapters] = guide.split(/^## /m);
+test("the lines of the guides are in the apps", async () => {
+  const [, ...chapters] = (await guide("bundlers")).split(/^## /m);
   const titles = chapters.map((chapter) => chapter.split("\n", 1)[0]);
   assert.deepEqual(titles, Object.keys(GUIDE));
-  for (const [i, chapter] of chapters.entries()) {
-    const has = await lines(GUIDE[titles[i]]);
-    for (const [, block] of chapter.matchAll(/^```.*\n(.*?)^```$/gms)) {
-      for (const line of block.split("\n")) assert.ok(has.has(line.trim()), `${titles[i]}: ${line}`);
-    }
-  }
+  for (const [i, chapter] of chapters.entries()) await hasLines(GUIDE[titles[i]], chapter);
+  const [, inTests] = /^### Without a browser$(.*?)^##/ms.exec(await guide("embed-a-chat"));
+  await hasLines(["vitest", "jest"], inTests);
 });
 
 for (const name of chosen) {
   const app = APPS[name];
   test(name, async () => {
     const folder = await provide(name);
+    if (app.tests) return void (await build(folder));
     if (!app.dist) await addModel(join(folder, "public/models/my-model"));
     await build(folder);
     const elsewhere = app.cdn && (await onAnotherOrigin(folder, join(folder, app.dist)));
@@ -108,6 +108,16 @@ for (const name of chosen) {
       await elsewhere?.close();
     }
   });
+}
+
+const guide = (name) => readFile(new URL(`../../docs/guides/${name}.md`, import.meta.url), "utf8");
+
+/** Apps have all lines of a chapter's samples. */
+async function hasLines(names, chapter) {
+  const has = await lines(names);
+  for (const [, block] of chapter.matchAll(/^```.*\n(.*?)^```$/gms)) {
+    for (const line of block.split("\n")) assert.ok(has.has(line.trim()), `${names}: ${line}`);
+  }
 }
 
 /** The lines of apps' sources, without what only the tests need; a build's commands are a line each. */
