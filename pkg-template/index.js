@@ -15,7 +15,7 @@
  */
 
 import { unlessAborted, whenAborted } from "./abort.js";
-import { misnamed, plain, refusal } from "./calls/arguments.js";
+import { misused, plain, refusal } from "./calls/arguments.js";
 import { Whole, ask, complete, now } from "./calls/calls.js";
 import { TextCompletions } from "./calls/completions.js";
 import { detokenize, tokenize } from "./calls/tokens.js";
@@ -56,7 +56,7 @@ export class Engine {
 
   /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
   static get store() {
-    return (store ??= new Models());
+    return (store ??= new Models(misused));
   }
 
   /**
@@ -94,7 +94,7 @@ export class Engine {
    */
   static async load(source, options) {
     if (!globalThis.Worker && !globalThis.SharedWorker) throw (await refusal()).noWorkers();
-    await misnamed(options, OPTIONS);
+    await misused(options, OPTIONS);
     const { signal } = options ?? {};
     signal?.throwIfAborted();
     const loading = Engine.#load(source, options ?? {});
@@ -170,7 +170,7 @@ export class Engine {
    * @returns {Promise<Probe>}
    */
   static async probe(options) {
-    await misnamed(options, "models kvBytes budgetBytes signal workerUrl hub registry");
+    await misused(options, "models kvBytes budgetBytes signal workerUrl hub registry");
     return (await import("./probe.js")).probe(options);
   }
 
