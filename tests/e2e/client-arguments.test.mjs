@@ -153,7 +153,7 @@ describe("options are known by name", () => {
   });
 
   /** Options that are wrong, as the page writes them, what is named, and what the error says. */
-  const WRONG = [
+  const WRONG = /** @type {[string, string, RegExp][]} */ ([
     [
       "{ signal: new AbortController() }",
       "signal",
@@ -167,7 +167,7 @@ describe("options are known by name", () => {
       "signal",
       /cannot be read/,
     ],
-  ];
+  ]);
 
   test("a signal that is none, and what cannot be read, wherever there are options", async () => {
     const page = await open({ host: "private" });
