@@ -125,7 +125,7 @@ describe("language-model-append", () => {
 
 describe("language-model-availability", () => {
   gives("it is told for options that are plausible, whatever they are", async () => {
-    const told = new Set();
+    const told = [];
     const kinds = [
       undefined,
       [],
@@ -134,8 +134,10 @@ describe("language-model-availability", () => {
       [{ type: "text", languages: ["en", "ja", "ko"] }],
       [{ type: "audio", languages: ["es"] }],
     ];
+    const isText = (expected = []) => expected.every(({ type }) => type === "text");
     for (const topK of [undefined, -2, 0, 1, 1.5, 99]) {
       for (const temperature of [undefined, -0.5, 0, 0.6, 7]) {
+        const inRange = !(topK < 1 || temperature < 0);
         for (const expectedInputs of kinds) {
           for (const expectedOutputs of kinds) {
             const initialPrompts = [
@@ -143,13 +145,17 @@ describe("language-model-availability", () => {
               { role: "system", content: "be bad" },
             ];
             const options = { topK, temperature, expectedInputs, expectedOutputs, initialPrompts };
-            told.add(await LanguageModel.availability(options));
+            const found = await LanguageModel.availability(options);
+            const runs = inRange && isText(expectedInputs) && isText(expectedOutputs);
+            if (found !== (runs ? "available" : "unavailable")) told.push([found, options]);
           }
         }
+        const created = await fault(create({ topK, temperature }));
+        if (created !== (inRange ? "no failure" : "RangeError")) told.push([created, topK, temperature]);
       }
     }
-    return [typeof LanguageModel.availability, await LanguageModel.availability(null), [...told].sort()];
-  }, ["function", "available", ["available", "unavailable"]]);
+    return [typeof LanguageModel.availability, await LanguageModel.availability(null), told];
+  }, ["function", "available", []]);
 
   gives(
     "kinds that the model does not have are unavailable, and creation refuses them",
