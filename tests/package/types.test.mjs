@@ -89,7 +89,7 @@ await completions.create(any);
 await completions.create({ messages: theirs, tools, tool_choice: choice, response_format: format });
 await engine.countTokens(theirs);
 declare const texts: OpenAI.CompletionCreateParamsNonStreaming;
-await engine.completions.create({ ...texts, prompt: texts.prompt ?? "" });
+await engine.completions.create(texts);
 declare const inputs: OpenAI.EmbeddingCreateParams;
 await engine.embeddings.create(inputs);
 const schema = { type: "object", properties: { city: { type: "string", enum: ["Rome", "Oslo"] } } } as const;
