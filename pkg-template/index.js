@@ -115,13 +115,12 @@ export class Engine {
       persist: lasting,
       registry,
       quantisation,
-      crossOriginStorage = "public",
       ...others
     } = options;
+    const { isolation = "shared", crossOriginStorage = "public", ...settings } = await plain(others, (copy) => copy);
     if (!SHARED.includes(crossOriginStorage)) {
-      throw (await refusal()).noValue("crossOriginStorage", crossOriginStorage, SHARED);
+      throw (await refusal()).noValue("crossOriginStorage", crossOriginStorage, SHARED.join(", "));
     }
-    const { isolation = "shared", ...settings } = await plain(others, (copy) => copy);
     const { pin, ...model } = await identify(source, options);
     const { draft } = settings;
     const drafter =

@@ -69,14 +69,14 @@ function noSignal(found) {
 }
 
 /**
- * An option with a value that it does not have.
+ * A value that an option or a parameter does not have.
  *
- * @param {string} option
- * @param {unknown} found
- * @param {string[]} values those that there are
+ * @param {string} param
+ * @param {unknown} found a value of JSON
+ * @param {string} expected
  */
-export function noValue(option, found, values) {
-  return invalid(option, `found ${found}, expected ${values.join(", ")}`);
+export function noValue(param, found, expected) {
+  return invalid(param, `found ${JSON.stringify(found)?.slice(0, 60) ?? "nothing"}, expected ${expected}`);
 }
 
 /**
