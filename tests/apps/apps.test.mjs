@@ -46,6 +46,10 @@ const OTHERS = {
     policy: `default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self';
       require-trusted-types-for 'script'; trusted-types app`.replace(/\s+/g, " "),
   },
+  nonce: {
+    dist: "dist",
+    policy: "default-src 'none'; script-src 'nonce-cmFuZG9t' 'strict-dynamic' 'wasm-unsafe-eval'; connect-src 'self'",
+  },
   pwa: { dist: "dist", offline: true },
   "service-worker": { dist: "dist", offline: true },
   vitest: { tests: true },
