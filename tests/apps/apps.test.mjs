@@ -15,6 +15,7 @@ import { visit } from "./visitor.mjs";
  * @property {string} [dist] what its build makes, which is then served; without it, it has its own server,
  *   and the model among its public files
  * @property {string} [base] the path below which it is served
+ * @property {string[]} [pages] those that are visited, if there are others than the first
  * @property {string} [policy] the content security policy of the site
  * @property {boolean} [cdn] whether the package is on another origin
  * @property {boolean} [offline] whether it opens without a network once it was visited
@@ -27,7 +28,7 @@ const DEFAULT = {
   cdn: { dist: "dist", cdn: true },
   esbuild: { dist: "dist" },
   "vite-react": { dist: "dist", base: "/below/" },
-  next: {},
+  next: { base: "/below/", pages: ["", "engine"] },
 };
 
 /** @type {Record<string, App>} */
@@ -100,13 +101,15 @@ for (const name of chosen) {
     if (!app.dist) await addModel(join(folder, "public/models/my-model"));
     await build(folder);
     const elsewhere = app.cdn && (await onAnotherOrigin(folder, join(folder, app.dist)));
-    const { base = "/", policy } = app;
+    const { base = "/", pages = [""], policy } = app;
     const headers = policy ? { "content-security-policy": policy } : {};
     const site = await (app.dist ? serveApp(join(folder, app.dist), { base, headers }) : start(folder));
     try {
       const address = site.origin + base;
       if (app.offline) await visitOffline(address, site, join(folder, app.dist, "sw.js"));
-      else await within(browser.newContext(), (context) => visit(context, address));
+      else {
+        for (const page of pages) await within(browser.newContext(), (context) => visit(context, address + page));
+      }
     } finally {
       await site.close();
       await elsewhere?.close();
