@@ -12,6 +12,8 @@ import { visit } from "./visitor.mjs";
 
 /**
  * @typedef {object} App
+ * @property {string} [of] the app whose sources it has, built by the script `script`
+ * @property {string} [script]
  * @property {string} [dist] what its build makes, which is then served; without it, it has its own server,
  *   and the model among its public files
  * @property {string} [base] the path below which it is served
@@ -22,19 +24,22 @@ import { visit } from "./visitor.mjs";
  * @property {boolean} [tests] whether its build runs its tests, and makes nothing to visit
  */
 
+const NEXT = { base: "/below/", pages: ["", "engine"] };
+
 /** Those that every run of the tests has. @type {Record<string, App>} */
 const DEFAULT = {
   plain: { dist: "dist" },
   cdn: { dist: "dist", cdn: true },
   esbuild: { dist: "dist" },
   "vite-react": { dist: "dist", base: "/below/" },
-  next: { base: "/below/", pages: ["", "engine"] },
+  next: NEXT,
 };
 
 /** @type {Record<string, App>} */
 const OTHERS = {
   angular: { dist: "dist/app/browser" },
   astro: { dist: "dist" },
+  "next-webpack": { ...NEXT, of: "next", script: "build:webpack" },
   nuxt: {},
   parcel: { dist: "dist" },
   rollup: { dist: "dist" },
@@ -96,10 +101,10 @@ test("the lines of the guides are in the apps", async () => {
 for (const name of chosen) {
   const app = APPS[name];
   test(name, async () => {
-    const folder = await provide(name);
+    const folder = await provide(app.of ?? name);
     if (app.tests) return void (await build(folder));
     if (!app.dist) await addModel(join(folder, "public/models/my-model"));
-    await build(folder);
+    await build(folder, app.script);
     const elsewhere = app.cdn && (await onAnotherOrigin(folder, join(folder, app.dist)));
     const { base = "/", pages = [""], policy } = app;
     const headers = policy ? { "content-security-policy": policy } : {};
