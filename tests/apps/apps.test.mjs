@@ -39,6 +39,7 @@ const DEFAULT = {
 const OTHERS = {
   angular: { dist: "dist/app/browser" },
   astro: { dist: "dist" },
+  "astro-6": { dist: "dist" },
   "next-webpack": { ...NEXT, of: "next", script: "build:webpack" },
   nuxt: {},
   parcel: { dist: "dist" },
@@ -69,7 +70,7 @@ const GUIDE = {
   Vue: ["vite-vue"],
   Nuxt: ["nuxt"],
   Svelte: ["sveltekit"],
-  "Vite before 8": ["vite-7"],
+  "Vite before 8": ["vite-7", "astro-6"],
   Angular: ["angular"],
   "esbuild and Rollup": ["esbuild", "rollup"],
   "Trusted Types": ["strict"],
