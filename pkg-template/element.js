@@ -352,7 +352,7 @@ export class TabloomChat extends Base {
 
   /** The conversation, without an answer that is being written; with `versions` where a message has several. */
   get messages() {
-    return structuredClone(this.#chat.said);
+    return checked(this.#chat.said);
   }
 
   set messages(messages) {
@@ -411,7 +411,7 @@ export class TabloomChat extends Base {
     const [temperature, max_completion_tokens] = ["temperature", "max-tokens"].map((attribute) => {
       const text = this.getAttribute(attribute);
       const number = numeric(text);
-      if (!Number.isNaN(number)) return number ?? undefined;
+      if (!Number.isNaN(number)) return number;
       throw invalid(attribute, `"${text}", expected a number`);
     });
     return { temperature, max_completion_tokens };
@@ -439,7 +439,7 @@ export class TabloomChat extends Base {
    */
   #reflect(attribute, value) {
     if (value === null || value === undefined) this.removeAttribute(attribute);
-    else this.setAttribute(attribute, `${value}`);
+    else this.setAttribute(attribute, /** @type {string} */ (value));
   }
 
   /** @param {string} name of a property that may have been set before the element was upgraded */

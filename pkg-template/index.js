@@ -15,7 +15,7 @@
  */
 
 import { unlessAborted, whenAborted } from "./abort.js";
-import { misnamed, plain, refusal } from "./calls/arguments.js";
+import { misused, plain, refusal } from "./calls/arguments.js";
 import { Whole, ask, complete, now } from "./calls/calls.js";
 import { TextCompletions } from "./calls/completions.js";
 import { detokenize, tokenize } from "./calls/tokens.js";
@@ -56,7 +56,7 @@ export class Engine {
 
   /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
   static get store() {
-    return (store ??= new Models());
+    return (store ??= new Models(misused));
   }
 
   /**
@@ -94,7 +94,7 @@ export class Engine {
    */
   static async load(source, options) {
     if (!globalThis.Worker && !globalThis.SharedWorker) throw (await refusal()).noWorkers();
-    await misnamed(options, OPTIONS);
+    await misused(options, OPTIONS);
     const { signal } = options ?? {};
     signal?.throwIfAborted();
     const loading = Engine.#load(source, options ?? {});
@@ -115,13 +115,12 @@ export class Engine {
       persist: lasting,
       registry,
       quantisation,
-      crossOriginStorage = "public",
       ...others
     } = options;
+    const { isolation = "shared", crossOriginStorage = "public", ...settings } = await plain(others, (copy) => copy);
     if (!SHARED.includes(crossOriginStorage)) {
-      throw (await refusal()).noValue("crossOriginStorage", crossOriginStorage, SHARED);
+      throw (await refusal()).noValue("crossOriginStorage", crossOriginStorage, SHARED.join(", "));
     }
-    const { isolation = "shared", ...settings } = await plain(others, (copy) => copy);
     const { pin, ...model } = await identify(source, options);
     const { draft } = settings;
     const drafter =
@@ -170,7 +169,7 @@ export class Engine {
    * @returns {Promise<Probe>}
    */
   static async probe(options) {
-    await misnamed(options, "models kvBytes budgetBytes signal workerUrl hub registry");
+    await misused(options, "models kvBytes budgetBytes signal workerUrl hub registry");
     return (await import("./probe.js")).probe(options);
   }
 

@@ -4,7 +4,7 @@ import { TabloomError } from "./error.js";
 import { inspector } from "./host/inspector.js";
 import { available } from "./locks.js";
 import { budget } from "./memory.js";
-import { Models } from "./models/kept.js";
+import { list } from "./models/inventory.js";
 import { addresses, identify } from "./models/source.js";
 import { KINDS, estimate, openStore } from "./models/store.js";
 
@@ -51,7 +51,7 @@ export async function probe(options) {
     deviceBytes: browser.deviceMemory ? browser.deviceMemory * GIB : null,
     ...budget(budgetBytes),
   };
-  const complete = (await new Models().list()).filter((entry) => entry.complete);
+  const complete = (await list()).filter((entry) => entry.complete);
   const workers = {
     shared: "SharedWorker" in globalThis,
     service: "serviceWorker" in browser,

@@ -12,6 +12,7 @@
  * @module tabloom/prompt-api
  */
 import { unlessAborted, whenAborted } from "./abort.js";
+import { TabloomError } from "./error.js";
 import { interfaceOf } from "./prompt-api/interface.js";
 
 export {
@@ -23,16 +24,29 @@ export {
 /** @import { Engine } from "./index.js" */
 /** @import { LanguageModel, LanguageModelAvailability, LanguageModelLoadOptions, ModelSource } from "./types.js" */
 
+/** Options of `Engine.load` that have another place here. */
+const OF_SESSIONS = {
+  signal: "Use create({ signal })",
+  onProgress: "Use create({ monitor })",
+  fallback: "Sessions are answered on the device: leave it out",
+};
+
 /**
  * The class `LanguageModel` of a model. Nothing is loaded before it is asked; `create` loads the model, once for all
  * sessions, unless it is loaded already.
  *
  * @param {ModelSource} source as `Engine.load` takes it
- * @param {LanguageModelLoadOptions} [options] as well
+ * @param {LanguageModelLoadOptions | null} [options] as well
  * @returns {LanguageModel}
  */
-export function languageModel(source, { preferBrowser = false, ...options } = {}) {
-  const ours = interfaceOf(new Later(source, options));
+export function languageModel(source, options) {
+  const { preferBrowser = false, ...others } = options ?? {};
+  for (const [name, instead] of Object.entries(OF_SESSIONS)) {
+    if (/** @type {any} */ (others)[name] == null) continue;
+    const message = `${name}: there is no such option. ${instead}`;
+    throw new TabloomError({ code: "invalid_request", message, param: name });
+  }
+  const ours = interfaceOf(new Later(source, others));
   const { LanguageModel: theirs } = /** @type {any} */ (globalThis);
   return preferBrowser && theirs ? steppingAside(ours, theirs) : ours;
 }

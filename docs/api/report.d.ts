@@ -611,16 +611,18 @@ declare class Embeddings {
 // models/kept.d.ts
 import type { StoreSize, StoredModel } from "../types.js";
 export declare class Models {
+    #private;
+    constructor(misused: (options: unknown, names: string) => Promise<never> | null);
     list(): Promise<StoredModel[]>;
     size(): Promise<StoreSize>;
-    delete(model: string | URL, options?: import("../types.js").NameOptions): Promise<boolean>;
+    delete(model: string | URL, options?: import("../types.js").NameOptions | null): Promise<boolean>;
     deletePrefixes(): Promise<void>;
 }
 
 // prompt-api.d.ts
 export { LanguageModelToolCall, LanguageModelToolError, LanguageModelToolSuccess, } from "./prompt-api/tool-messages.js";
 import type { LanguageModel, LanguageModelLoadOptions, ModelSource } from "./types.js";
-export declare function languageModel(source: ModelSource, { preferBrowser, ...options }?: LanguageModelLoadOptions): LanguageModel;
+export declare function languageModel(source: ModelSource, options?: LanguageModelLoadOptions | null): LanguageModel;
 
 // prompt-api/tool-messages.d.ts
 export declare class LanguageModelToolCall {
@@ -854,7 +856,7 @@ import type { TokenLogprob, Usage } from "./chat.js";
 import type { RequestOptions } from "./requests.js";
 import type { SharedAnswer, SharedParams } from "./shared.js";
 export interface CompletionParams extends SharedParams {
-  prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+  prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[] | null;
   max_tokens?: number | null;
   echo?: boolean | null;
   logprobs?: number | null;

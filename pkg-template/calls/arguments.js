@@ -49,17 +49,23 @@ function isDeeper(value, levels) {
 }
 
 /**
- * A rejected promise where there are options of other names; null if all is well.
+ * A rejected promise where there are options of other names, a signal that is none, or what cannot be read; null if
+ * all is well.
  *
  * @param {any} options
  * @param {string} names of those that there are, with blanks between them
  * @returns {Promise<never> | null}
  */
-export function misnamed(options, names) {
+export function misused(options, names) {
   const known = names.split(" ");
-  const wrong = Object.keys(options ?? {}).find((name) => !known.includes(name) && options[name] !== undefined);
-  if (wrong === undefined) return null;
-  return refusal().then(({ noOption }) => {
-    throw noOption(wrong, known);
+  try {
+    const isKnown = (/** @type {string} */ name) => options[name] === undefined || known.includes(name);
+    const signal = options?.signal;
+    if (Object.keys(options ?? {}).every(isKnown) && (signal == null || signal.throwIfAborted)) return null;
+  } catch {
+    // What is wrong is looked for again, to be named.
+  }
+  return refusal().then(({ wrongOption }) => {
+    throw wrongOption(options, known);
   });
 }

@@ -1,6 +1,6 @@
 // Calls, which can be asked again of another host when theirs dies.
 import { TabloomError } from "../error.js";
-import { misnamed, plain } from "./arguments.js";
+import { misused, plain } from "./arguments.js";
 import { Stream } from "./stream.js";
 
 /** Most chunks of a stream that are sent and not read. */
@@ -166,11 +166,10 @@ class Streamed {
  * @param {Serving} session
  * @param {Call & {result: Promise<T>}} call
  * @param {RequestOptions | null} [options]
- * @param {string} [names] of the options that there are
  * @returns {Promise<T>}
  */
-export function ask(session, call, options, names = "signal fallback") {
-  const refused = misnamed(options, names);
+export function ask(session, call, options) {
+  const refused = misused(options, "signal fallback");
   if (refused) return refused;
   const { signal, fallback } = options ?? {};
   signal?.throwIfAborted();

@@ -1,6 +1,7 @@
 // OpenAI's HTTP API over an engine. A request leaves the page only where the engine's fallback answers.
 import { TabloomError } from "../error.js";
 import { iterable } from "../iterable.js";
+import { plain } from "./arguments.js";
 
 /** What follows an origin and a base path. */
 const ROUTE = /\/v1\/(?:(chat\/completions|completions|embeddings|responses)|models(?:\/(.+))?)$/;
@@ -25,6 +26,7 @@ const STATUS = new Map(
 );
 
 /** @import { Engine } from "../index.js" */
+/** @import { ChatCompletionParams } from "../types.js" */
 
 /**
  * Answers a request as a server with OpenAI's API would.
@@ -67,7 +69,8 @@ async function route(engine, request) {
   if (task === "embeddings") return Response.json(await engine.embeddings.create(params, { signal }));
   if (task === "responses") {
     const { respond } = await import("./responses.js");
-    const answer = await respond(params, (chat) => engine.chat.completions.create(chat, { signal }));
+    const chat = (/** @type {ChatCompletionParams} */ chat) => engine.chat.completions.create(chat, { signal });
+    const answer = await plain(params, (copy) => respond(copy, chat));
     return params.stream ? events(/** @type {AsyncIterator<object>} */ (answer), "") : Response.json(answer);
   }
   /** @type {any} */

@@ -41,24 +41,42 @@ export function noWorkers() {
 const DEEPEST = 10;
 
 /**
- * An option that there is not.
+ * What is wrong with options: one that there is not, one that cannot be read, or the signal.
  *
- * @param {string} wrong its name
+ * @param {any} options
  * @param {string[]} names of those that there are
  */
-export function noOption(wrong, names) {
-  return invalid(wrong, `there is no such option. ${advice(wrong, names) ?? `Expected some of ${names.join(", ")}`}`);
+export function wrongOption(options, names) {
+  for (const name of [...keys(options), "signal"]) {
+    let value;
+    try {
+      value = options[name];
+    } catch (/** @type {any} */ error) {
+      return invalid(name, `found what cannot be read (${error.message}), expected plain values`);
+    }
+    if (value !== undefined && !names.includes(name)) {
+      return invalid(name, `there is no such option. ${advice(name, names) ?? `Expected some of ${names.join(", ")}`}`);
+    }
+    if (name === "signal" && value != null && !value.throwIfAborted) return noSignal(value);
+  }
+  return invalid("options", "found what has no names that can be read, expected plain values");
+}
+
+/** @param {unknown} found */
+function noSignal(found) {
+  const kind = Object.prototype.toString.call(found).slice("[object ".length, -1);
+  return invalid("signal", `found ${kind}, expected an AbortSignal. Use controller.signal`);
 }
 
 /**
- * An option with a value that it does not have.
+ * A value that an option or a parameter does not have.
  *
- * @param {string} option
- * @param {unknown} found
- * @param {string[]} values those that there are
+ * @param {string} param
+ * @param {unknown} found a value of JSON
+ * @param {string} expected
  */
-export function noValue(option, found, values) {
-  return invalid(option, `found ${found}, expected ${values.join(", ")}`);
+export function noValue(param, found, expected) {
+  return invalid(param, `found ${JSON.stringify(found)?.slice(0, 60) ?? "nothing"}, expected ${expected}`);
 }
 
 /**

@@ -1,5 +1,5 @@
 // A request for a response, as a request for a chat completion.
-import { TabloomError } from "../error.js";
+import { noValue } from "./refusal.js";
 
 /** @import { ChatCompletionParams } from "../types.js" */
 
@@ -47,18 +47,19 @@ const ENCRYPTED = "reasoning.encrypted_content";
 export function translated(params) {
   const { input, instructions, tools, tool_choice, text, reasoning, ...others } = params;
   const { include, max_output_tokens, truncation, background, stream_options, ...rest } = others;
-  for (const [name, own] of OF_CHATS) if (rest[name] != null) throw invalid(name, rest[name], `none, but ${own}`);
-  if (background) throw invalid("background", background, "false or nothing");
-  if (truncation != null && truncation !== "disabled") throw invalid("truncation", truncation, '"disabled" or nothing');
+  for (const [name, own] of OF_CHATS) if (rest[name] != null) throw noValue(name, rest[name], `none, but ${own}`);
+  if (background) throw noValue("background", background, "false or nothing");
+  if (truncation != null && truncation !== "disabled") throw noValue("truncation", truncation, '"disabled" or nothing');
   const { format, verbosity } = fields("text", text, ["format", "verbosity"]);
   const { effort, summary } = fields("reasoning", reasoning, ["effort", "summary"]);
-  if (summary != null && summary !== "auto") throw invalid("reasoning.summary", summary, '"auto" or nothing');
+  if (summary != null && summary !== "auto") throw noValue("reasoning.summary", summary, '"auto" or nothing');
   const conversation = new Conversation();
   if (instructions != null) conversation.add({ role: "system", content: instructions }, "instructions", "");
   if (typeof input === "string") conversation.add({ role: "user", content: input }, "input", "");
   else for (const [i, item] of list("input", input).entries()) conversation.item(item, `input[${i}]`);
   const { messages, names } = conversation;
-  for (let i = 0; i < tools?.length; i++) names.push([`tools[${i}].function`, `tools[${i}]`]);
+  const functions = tools && list("tools", tools).map((tool, i) => chatTool(tool, `tools[${i}]`));
+  for (const i of functions?.keys() ?? []) names.push([`tools[${i}].function`, `tools[${i}]`]);
   return {
     chat: {
       ...rest,
@@ -67,7 +68,7 @@ export function translated(params) {
       response_format: format && responseFormat(format),
       reasoning_effort: effort,
       verbosity,
-      tools: tools && list("tools", tools).map((tool, i) => chatTool(tool, `tools[${i}]`)),
+      tools: functions,
       tool_choice: tool_choice && toolChoice(tool_choice),
       logprobs: includesLogprobs(include) || rest.top_logprobs > 0 || undefined,
       stream_options: rest.stream ? { ...stream_options, include_usage: true } : stream_options,
@@ -99,7 +100,7 @@ class Conversation {
    * @param {string} path
    */
   item(item, path) {
-    if (typeof item !== "object" || item === null) throw invalid(path, item, "an item");
+    if (typeof item !== "object" || item === null) throw noValue(path, item, "an item");
     // Labels of what answers have been; all other fields are the engine's to judge.
     const { type = "message", id, status, phase, ...rest } = item;
     if (type === "message") {
@@ -115,7 +116,7 @@ class Conversation {
     } else if (type === "reasoning") {
       this.#reason(rest, path);
     } else {
-      throw invalid(`${path}.type`, type, '"message", "function_call", "function_call_output" or "reasoning"');
+      throw noValue(`${path}.type`, type, '"message", "function_call", "function_call_output" or "reasoning"');
     }
   }
 
@@ -187,7 +188,7 @@ function parts(content, path) {
   return content.map((part, i) => {
     if (part?.type === "input_text" || part?.type === "output_text") return { type: "text", text: part.text };
     if (part?.type === "refusal") return part;
-    throw invalid(`${path}[${i}]`, part?.type ?? part, 'a part of type "input_text" or "output_text"');
+    throw noValue(`${path}[${i}]`, part?.type ?? part, 'a part of type "input_text" or "output_text"');
   });
 }
 
@@ -204,7 +205,7 @@ function responseFormat(format) {
  */
 function chatTool(tool, path) {
   const { type, ...named } = tool ?? {};
-  if (type !== "function") throw invalid(`${path}.type`, type ?? tool, '"function"');
+  if (type !== "function") throw noValue(`${path}.type`, type ?? tool, '"function"');
   return { type, function: named };
 }
 
@@ -221,7 +222,7 @@ function toolChoice(choice) {
 function includesLogprobs(include) {
   const wanted = list("include", include ?? []);
   const unknown = wanted.findIndex((what) => what !== LOGPROBS && what !== ENCRYPTED);
-  if (unknown >= 0) throw invalid(`include[${unknown}]`, wanted[unknown], `"${LOGPROBS}"`);
+  if (unknown >= 0) throw noValue(`include[${unknown}]`, wanted[unknown], `"${LOGPROBS}"`);
   return wanted.includes(LOGPROBS);
 }
 
@@ -235,9 +236,9 @@ function includesLogprobs(include) {
  */
 function fields(param, value, known) {
   if (value == null) return {};
-  if (typeof value !== "object") throw invalid(param, value, "an object");
+  if (typeof value !== "object") throw noValue(param, value, "an object");
   const unknown = Object.entries(value).find(([name, field]) => field != null && !known.includes(name));
-  if (unknown) throw invalid(`${param}.${unknown[0]}`, unknown[1], `${known.join(" and ")} alone`);
+  if (unknown) throw noValue(`${param}.${unknown[0]}`, unknown[1], `${known.join(" and ")} alone`);
   return value;
 }
 
@@ -248,15 +249,5 @@ function fields(param, value, known) {
  */
 function list(param, value) {
   if (Array.isArray(value)) return value;
-  throw invalid(param, value, param === "input" ? "a text or a list of items" : "a list");
-}
-
-/**
- * @param {string} param
- * @param {unknown} found
- * @param {string} expected
- */
-function invalid(param, found, expected) {
-  const what = JSON.stringify(found)?.slice(0, 60) ?? "nothing";
-  return new TabloomError({ code: "invalid_request", message: `${param}: found ${what}, expected ${expected}`, param });
+  throw noValue(param, value, param === "input" ? "a text or a list of items" : "a list");
 }

@@ -1,4 +1,4 @@
-import { plain } from "./arguments.js";
+import { misused, plain } from "./arguments.js";
 import { Whole, ask, now } from "./calls.js";
 
 /** @import { Serving } from "./calls.js" */
@@ -14,14 +14,17 @@ import { Whole, ask, now } from "./calls.js";
  * @returns {Promise<any>}
  */
 export function tokenize(session, task, input, options) {
+  const refused = misused(options, "signal addSpecialTokens addGenerationPrompt tools chatTemplateKwargs");
+  if (refused) return refused;
+  const { signal, addSpecialTokens, addGenerationPrompt, tools, chatTemplateKwargs } = options ?? {};
   const request = {
     [typeof input === "string" ? "prompt" : "messages"]: input,
-    add_special_tokens: options?.addSpecialTokens,
-    add_generation_prompt: options?.addGenerationPrompt,
-    tools: options?.tools,
-    chat_template_kwargs: options?.chatTemplateKwargs,
+    add_special_tokens: addSpecialTokens,
+    add_generation_prompt: addGenerationPrompt,
+    tools,
+    chat_template_kwargs: chatTemplateKwargs,
   };
-  return send(session, task, request, options, "signal addSpecialTokens addGenerationPrompt tools chatTemplateKwargs");
+  return send(session, task, request, { signal });
 }
 
 /**
@@ -40,11 +43,8 @@ export function detokenize(session, tokens, options) {
  * @param {Serving} session
  * @param {"tokenize" | "template" | "detokenize"} task
  * @param {object} params
- * @param {TokenizeOptions | null} [options]
- * @param {string} [names] of the options that there are
+ * @param {{signal?: AbortSignal} | null} [options]
  */
-function send(session, task, params, options, names) {
-  return plain(params, (request) =>
-    ask(session, new Whole({ type: "tokens", task, request, now: now() }), options, names),
-  );
+function send(session, task, params, options) {
+  return plain(params, (request) => ask(session, new Whole({ type: "tokens", task, request, now: now() }), options));
 }

@@ -37,7 +37,7 @@ export function icon(path) {
  * @param {number} [borders] height of its borders
  */
 export function grow(field, borders = 0) {
-  if (CSS.supports("field-sizing", "content")) return;
+  if (globalThis.CSS?.supports?.("field-sizing", "content")) return;
   field.style.blockSize = "";
   // A hidden field has no height: what is no length changes nothing.
   field.style.blockSize = `${field.scrollHeight + borders || ""}px`;
@@ -78,5 +78,5 @@ function extend(text, data) {
  * @param {Element} b
  */
 function isAlike(a, b) {
-  return a.cloneNode(false).isEqualNode(b.cloneNode(false));
+  return a.cloneNode().isEqualNode(b.cloneNode());
 }

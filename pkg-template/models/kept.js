@@ -6,6 +6,16 @@ const inventory = () => import("./inventory.js");
 
 /** The models that are kept between visits. */
 export class Models {
+  #misused;
+
+  /**
+   * @param {(options: unknown, names: string) => Promise<never> | null} misused refuses options that are wrong, as the
+   *   package's other calls do
+   */
+  constructor(misused) {
+    this.#misused = misused;
+  }
+
   /**
    * Lists the models that are kept, whole or in part, the one used last first.
    *
@@ -30,11 +40,12 @@ export class Models {
    * but would have to download it again. Rejects with code `model_busy` while the model is being loaded.
    *
    * @param {string | URL} model address or name, as it was loaded
-   * @param {import("../types.js").NameOptions} [options] those of a name with which it was loaded
+   * @param {import("../types.js").NameOptions | null} [options] those of a name with which it was loaded
    * @returns {Promise<boolean>}
    */
-  async delete(model, options = {}) {
-    return (await inventory()).remove(model, options);
+  async delete(model, options) {
+    await this.#misused(options, "hub quantisation registry");
+    return (await inventory()).remove(model, options ?? {});
   }
 
   /**

@@ -50,19 +50,21 @@ export async function create(LanguageModel, model, given) {
 }
 
 /**
- * Whether {@link create} would succeed with these options, now or after a download.
+ * Whether {@link create} would succeed with these options, now or after a download; rejects with what is no option of
+ * the API.
  *
  * @param {Model} model
  * @param {unknown} given
  */
 export async function availability(model, given) {
+  const options = coreOptionsOf(given);
   try {
-    expectKinds(coreOptionsOf(given));
-    return await model.availability();
-  } catch (/** @type {any} */ error) {
-    if (error.name === "NotSupportedError") return "unavailable";
-    throw error;
+    setupOf(options);
+    expectKinds(options);
+  } catch {
+    return "unavailable";
   }
+  return model.availability();
 }
 
 /**

@@ -280,7 +280,7 @@ export class LanguageModelSession extends EventTarget {
    * @param {AbortSignal} signal
    */
   async #answer({ messages, prefix }, form, result, signal) {
-    const { sampling, template, thoughts, tools } = this.#setup;
+    const { sampling, template, thoughts } = this.#setup;
     const request = {
       messages: [...this.#messages(), ...whole({ messages, prefix })],
       stream: /** @type {const} */ (true),
@@ -288,7 +288,7 @@ export class LanguageModelSession extends EventTarget {
       chat_template_kwargs: template,
       ...sampling,
       ...(form && { structured_outputs: prefix ? { ...form, prefix } : form }),
-      ...(tools.list.length > 0 && { tools: tools.list }),
+      tools: this.#tools,
     };
     const answer = { text: "", thoughts: "", calls: new Calls() };
     const options = { signal, fallback: false };
@@ -348,6 +348,12 @@ export class LanguageModelSession extends EventTarget {
     throw quotaExceeded(requested, quota);
   }
 
+  /** What the model is told of tools, if there are any. */
+  get #tools() {
+    const { list } = this.#setup.tools;
+    return list.length > 0 ? list : undefined;
+  }
+
   /**
    * Tokens of a conversation, without the beginning of an answer.
    *
@@ -355,12 +361,12 @@ export class LanguageModelSession extends EventTarget {
    * @param {AbortSignal} signal
    */
   async #count(messages, signal) {
-    const { template, tools } = this.#setup;
+    const { template } = this.#setup;
     if (messages.length === 0) return 0;
     return this.#engine.countTokens(messages, {
       addGenerationPrompt: false,
       chatTemplateKwargs: template,
-      ...(tools.list.length > 0 && { tools: tools.list }),
+      tools: this.#tools,
       signal,
     });
   }
@@ -372,13 +378,13 @@ export class LanguageModelSession extends EventTarget {
    * @param {AbortSignal} signal
    */
   async #read(messages, signal) {
-    const { template, tools } = this.#setup;
+    const { template } = this.#setup;
     const request = {
       messages,
       max_completion_tokens: 1,
       continue_final_message: false,
       chat_template_kwargs: template,
-      ...(tools.list.length > 0 && { tools: tools.list }),
+      tools: this.#tools,
     };
     await this.#engine.chat.completions.create(request, { signal, fallback: false });
   }

@@ -92,7 +92,7 @@ export interface ChatCompletionParams extends SharedParams {
   messages: readonly ChatMessageParam[];
   max_completion_tokens?: number | null;
   max_tokens?: number | null;
-  /** Functions that the model may call, at most 128; not together with structured output. */
+  /** Functions that the model may call, at most 128. `response_format` is for answers that call none of them. */
   tools?: readonly (Tool | CustomTool)[] | null;
   tool_choice?: ToolChoice | null;
   /** Whether an answer may have several calls; default true. */

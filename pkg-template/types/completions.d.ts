@@ -4,8 +4,8 @@ import type { RequestOptions } from "./requests.js";
 import type { SharedAnswer, SharedParams } from "./shared.js";
 
 export interface CompletionParams extends SharedParams {
-  /** Texts to continue, or their token ids; at most 128 answers in all. */
-  prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+  /** Texts to continue, or their token ids; at most 128 answers in all. Null, as OpenAI's type has it, is refused. */
+  prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[] | null;
   /** Default 16; may be 0 together with `echo`. */
   max_tokens?: number | null;
   /** Whether answers begin with their prompt. */

@@ -19,7 +19,10 @@ export interface LanguageModel {
   create<Answer extends string | LanguageModelContent[] = string>(
     options?: LanguageModelCreateOptions,
   ): Promise<LanguageModelSession<Answer>>;
-  /** Whether {@link create} would succeed with the same options. */
+  /**
+   * Whether {@link create} could begin a session with these options; `unavailable` also where it would refuse what
+   * they ask for. Rejects where they are none of the API's.
+   */
   availability(options?: LanguageModelCoreOptions): Promise<LanguageModelAvailability>;
 }
 
@@ -74,7 +77,7 @@ export interface LanguageModelCoreOptions {
   expectedInputs?: Iterable<LanguageModelExpected>;
   /** Besides text, `tool-call` where the page carries out calls. */
   expectedOutputs?: Iterable<LanguageModelExpected>;
-  /** Not together with `responseConstraint`. */
+  /** Beside them, `responseConstraint` can be a JSON schema: an answer that calls none of them keeps to it. */
   tools?: Iterable<LanguageModelTool>;
   thinking?: LanguageModelThinking;
 }

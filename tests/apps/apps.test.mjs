@@ -12,13 +12,19 @@ import { visit } from "./visitor.mjs";
 
 /**
  * @typedef {object} App
+ * @property {string} [of] the app whose sources it has, built by the script `script`
+ * @property {string} [script]
  * @property {string} [dist] what its build makes, which is then served; without it, it has its own server,
  *   and the model among its public files
  * @property {string} [base] the path below which it is served
+ * @property {string[]} [pages] those that are visited, if there are others than the first
  * @property {string} [policy] the content security policy of the site
  * @property {boolean} [cdn] whether the package is on another origin
  * @property {boolean} [offline] whether it opens without a network once it was visited
+ * @property {boolean} [tests] whether its build runs its tests, and makes nothing to visit
  */
+
+const NEXT = { base: "/below/", pages: ["", "engine"] };
 
 /** Those that every run of the tests has. @type {Record<string, App>} */
 const DEFAULT = {
@@ -26,13 +32,15 @@ const DEFAULT = {
   cdn: { dist: "dist", cdn: true },
   esbuild: { dist: "dist" },
   "vite-react": { dist: "dist", base: "/below/" },
-  next: {},
+  next: NEXT,
 };
 
 /** @type {Record<string, App>} */
 const OTHERS = {
   angular: { dist: "dist/app/browser" },
   astro: { dist: "dist" },
+  "astro-6": { dist: "dist" },
+  "next-webpack": { ...NEXT, of: "next", script: "build:webpack" },
   nuxt: {},
   parcel: { dist: "dist" },
   rollup: { dist: "dist" },
@@ -45,8 +53,14 @@ const OTHERS = {
     policy: `default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self';
       require-trusted-types-for 'script'; trusted-types app`.replace(/\s+/g, " "),
   },
+  nonce: {
+    dist: "dist",
+    policy: "default-src 'none'; script-src 'nonce-cmFuZG9t' 'strict-dynamic' 'wasm-unsafe-eval'; connect-src 'self'",
+  },
   pwa: { dist: "dist", offline: true },
   "service-worker": { dist: "dist", offline: true },
+  vitest: { tests: true },
+  jest: { tests: true },
 };
 
 /** The chapters of the guide, and the apps that have their lines. */
@@ -56,7 +70,7 @@ const GUIDE = {
   Vue: ["vite-vue"],
   Nuxt: ["nuxt"],
   Svelte: ["sveltekit"],
-  "Vite before 8": ["vite-7"],
+  "Vite before 8": ["vite-7", "astro-6"],
   Angular: ["angular"],
   "esbuild and Rollup": ["esbuild", "rollup"],
   "Trusted Types": ["strict"],
@@ -76,38 +90,47 @@ before(async () => {
 
 after(() => browser?.close());
 
-test("the lines of the guide are in the apps", async () => {
-  const guide = await readFile(new URL("../../docs/guides/bundlers.md", import.meta.url), "utf8");
-  const [, ...chapters] = guide.split(/^## /m);
+test("the lines of the guides are in the apps", async () => {
+  const [, ...chapters] = (await guide("bundlers")).split(/^## /m);
   const titles = chapters.map((chapter) => chapter.split("\n", 1)[0]);
   assert.deepEqual(titles, Object.keys(GUIDE));
-  for (const [i, chapter] of chapters.entries()) {
-    const has = await lines(GUIDE[titles[i]]);
-    for (const [, block] of chapter.matchAll(/^```.*\n(.*?)^```$/gms)) {
-      for (const line of block.split("\n")) assert.ok(has.has(line.trim()), `${titles[i]}: ${line}`);
-    }
-  }
+  for (const [i, chapter] of chapters.entries()) await hasLines(GUIDE[titles[i]], chapter);
+  const [, inTests] = /^### Without a browser$(.*?)^##/ms.exec(await guide("embed-a-chat"));
+  await hasLines(["vitest", "jest"], inTests);
 });
 
 for (const name of chosen) {
   const app = APPS[name];
   test(name, async () => {
-    const folder = await provide(name);
+    const folder = await provide(app.of ?? name);
+    if (app.tests) return void (await build(folder));
     if (!app.dist) await addModel(join(folder, "public/models/my-model"));
-    await build(folder);
+    await build(folder, app.script);
     const elsewhere = app.cdn && (await onAnotherOrigin(folder, join(folder, app.dist)));
-    const { base = "/", policy } = app;
+    const { base = "/", pages = [""], policy } = app;
     const headers = policy ? { "content-security-policy": policy } : {};
     const site = await (app.dist ? serveApp(join(folder, app.dist), { base, headers }) : start(folder));
     try {
       const address = site.origin + base;
       if (app.offline) await visitOffline(address, site, join(folder, app.dist, "sw.js"));
-      else await within(browser.newContext(), (context) => visit(context, address));
+      else {
+        for (const page of pages) await within(browser.newContext(), (context) => visit(context, address + page));
+      }
     } finally {
       await site.close();
       await elsewhere?.close();
     }
   });
+}
+
+const guide = (name) => readFile(new URL(`../../docs/guides/${name}.md`, import.meta.url), "utf8");
+
+/** Apps have all lines of a chapter's samples. */
+async function hasLines(names, chapter) {
+  const has = await lines(names);
+  for (const [, block] of chapter.matchAll(/^```.*\n(.*?)^```$/gms)) {
+    for (const line of block.split("\n")) assert.ok(has.has(line.trim()), `${names}: ${line}`);
+  }
 }
 
 /** The lines of apps' sources, without what only the tests need; a build's commands are a line each. */

@@ -42,7 +42,7 @@ export async function provide(name) {
 }
 
 /** Builds an app for production in its folder. */
-export const build = (/** @type {string} */ folder) => npm(folder, ["run", "build"]);
+export const build = (/** @type {string} */ folder, script = "build") => npm(folder, ["run", script]);
 
 /**
  * Starts the server that an app has of its own; gives its origin once it listens.

@@ -151,6 +151,52 @@ describe("options are known by name", () => {
     });
     assert.equal(answered, "0 ");
   });
+
+  /** Options that are wrong, as the page writes them, what is named, and what the error says. */
+  const WRONG = /** @type {[string, string, RegExp][]} */ ([
+    [
+      "{ signal: new AbortController() }",
+      "signal",
+      /found AbortController, expected an AbortSignal\. Use controller\.signal/,
+    ],
+    ["{ signal: 5000 }", "signal", /found Number, expected an AbortSignal/],
+    ['{ get signal() { throw new Error("gone"); } }', "signal", /found what cannot be read \(gone\)/],
+    ['{ get host() { throw new Error("gone"); } }', "host", /found what cannot be read \(gone\)/],
+    [
+      "(() => { const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); return proxy; })()",
+      "signal",
+      /cannot be read/,
+    ],
+  ]);
+
+  test("a signal that is none, and what cannot be read, wherever there are options", async () => {
+    const page = await open({ host: "private" });
+    for (const [options, param, message] of WRONG) {
+      for (const call of [
+        `Engine.load("model/", ${options})`,
+        `Engine.probe(${options})`,
+        `engine.chat.completions.create({ messages: [] }, ${options})`,
+        `engine.embeddings.create({ input: "a" }, ${options})`,
+        `engine.tokenize("a", ${options})`,
+        `engine.detokenize([1], ${options})`,
+      ]) {
+        const refused = await page.evaluate(`failure(${call})`);
+        assert.deepEqual([refused.typed, refused.code, refused.param], [true, "invalid_request", param], call);
+        assert.match(refused.message, message);
+      }
+    }
+    for (const type of ["chat", "embed", "tokens"]) nothing(type);
+  });
+
+  test("of deleting a model", async () => {
+    const page = await open({ host: "private" });
+    const [refused, deleted] = await page.evaluate(async () => [
+      await failure(Engine.store.delete("model/", /** @type {any} */ ({ dtype: "q4" }))),
+      await Engine.store.delete("model/", null),
+    ]);
+    assert.deepEqual([refused.typed, refused.code, refused.param], [true, "invalid_request", "dtype"]);
+    assert.equal(deleted, false);
+  });
 });
 
 describe("the browser is asked to keep what is stored", () => {

@@ -1532,21 +1532,6 @@ test("an empty input has the page's direction, and a text its own", async () => 
   assert.equal(await direction(), "ltr");
 });
 
-test("a document of a test without a browser can have it", async () => {
-  await context.addInitScript(() => {
-    delete globalThis.ResizeObserver;
-    delete CSSStyleSheet.prototype.replaceSync;
-  });
-  const { page, problems } = await open("fake.html");
-  const text = await page.evaluate(() => {
-    const chat = document.querySelector("tabloom-chat");
-    chat.messages = [{ role: "assistant", content: "**Hello**" }];
-    return chat.shadowRoot.querySelector(".text").textContent;
-  });
-  assert.equal(text, "Hello");
-  assert.deepEqual(problems, []);
-});
-
 testBeyondFirefox("scheme")("colours follow the page's scheme, and the page's own", async () => {
   const { page } = await open("one.html");
   const look = () =>

@@ -113,6 +113,7 @@ test("what is wrong has its status, and OpenAI's shape", async () => {
   /** @returns {[string, RequestInit]} */
   const post = (body, path = "chat/completions") => [path, { method: "POST", body }];
   const chat = (fields) => post(JSON.stringify({ messages: [{ role: "user", content: "a" }], ...fields }));
+  const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
   for (const [
     [path, init],
     status,
@@ -132,6 +133,13 @@ test("what is wrong has its status, and OpenAI's shape", async () => {
     [post("{}", "embeddings"), 400, "invalid_request", "input", /./],
     [post("{}", "completions"), 400, "invalid_request", "prompt", /./],
     [post("{}", "responses"), 400, "invalid_request", "input", /found nothing.*expected/],
+    [
+      post(`{"input":"a","truncation":${deep}}`, "responses"),
+      400,
+      "invalid_request",
+      `truncation${"[0]".repeat(9)}`,
+      /cannot be sent/,
+    ],
     [post("{}", "responses/resp_1/cancel"), 404, "not_found", null, /found the path/],
     [post("{}", "chat/completions/"), 404, "not_found", null, /found the path/],
     [["../chat/completions", {}], 404, "not_found", null, /found the path/],
@@ -147,7 +155,7 @@ test("what is wrong has its status, and OpenAI's shape", async () => {
       },
       [path, init],
     );
-    const what = `${path} ${init.body}`;
+    const what = `${path} ${`${init.body}`.slice(0, 200)}`;
     assert.deepEqual([found.status, found.error.code, found.error.param], [status, code, param], what);
     assert.equal(found.error.type, "invalid_request_error");
     assert.match(found.error.message, message, what);

@@ -57,6 +57,32 @@ async function fresh(file) {
 
 const asked = () => session.server.requests.filter((path) => path.includes("prompt-api"));
 
+test("options that belong to sessions are refused by name; there may be none", async () => {
+  const found = await page.evaluate(() => {
+    const named = ["signal", "onProgress", "fallback"].map((name) => {
+      try {
+        languageModel("models/one/", { [name]: {} });
+      } catch (error) {
+        return [error.code, error.param, error.message];
+      }
+      return [];
+    });
+    return { named, none: typeof languageModel("models/one/", null).create };
+  });
+  assert.deepEqual(found, {
+    named: [
+      ["invalid_request", "signal", "signal: there is no such option. Use create({ signal })"],
+      ["invalid_request", "onProgress", "onProgress: there is no such option. Use create({ monitor })"],
+      [
+        "invalid_request",
+        "fallback",
+        "fallback: there is no such option. Sessions are answered on the device: leave it out",
+      ],
+    ],
+    none: "function",
+  });
+});
+
 test("nothing of the Prompt API is loaded before it is used", async () => {
   const { requests } = session.server;
   requests.length = 0;
@@ -79,7 +105,7 @@ test("nothing of the Prompt API is loaded before it is used", async () => {
     globalThis.model = languageModel("models/one/", { device: "cpu", preferBrowser: true });
   });
   const modules = requests.filter((path) => path.endsWith(".js")).map((path) => path.replace("tabloom/", ""));
-  const light = ["abort.js", "prompt-api.js", "prompt-api/interface.js", "prompt-api/tool-messages.js"];
+  const light = ["abort.js", "error.js", "prompt-api.js", "prompt-api/interface.js", "prompt-api/tool-messages.js"];
   assert.deepEqual(modules.sort(), light);
   await second.close();
 });

@@ -125,7 +125,7 @@ describe("language-model-append", () => {
 
 describe("language-model-availability", () => {
   gives("it is told for options that are plausible, whatever they are", async () => {
-    const told = new Set();
+    const told = [];
     const kinds = [
       undefined,
       [],
@@ -134,8 +134,10 @@ describe("language-model-availability", () => {
       [{ type: "text", languages: ["en", "ja", "ko"] }],
       [{ type: "audio", languages: ["es"] }],
     ];
+    const isText = (expected = []) => expected.every(({ type }) => type === "text");
     for (const topK of [undefined, -2, 0, 1, 1.5, 99]) {
       for (const temperature of [undefined, -0.5, 0, 0.6, 7]) {
+        const inRange = !(topK < 1 || temperature < 0);
         for (const expectedInputs of kinds) {
           for (const expectedOutputs of kinds) {
             const initialPrompts = [
@@ -143,13 +145,17 @@ describe("language-model-availability", () => {
               { role: "system", content: "be bad" },
             ];
             const options = { topK, temperature, expectedInputs, expectedOutputs, initialPrompts };
-            told.add(await LanguageModel.availability(options));
+            const found = await LanguageModel.availability(options);
+            const runs = inRange && isText(expectedInputs) && isText(expectedOutputs);
+            if (found !== (runs ? "available" : "unavailable")) told.push([found, options]);
           }
         }
+        const created = await fault(create({ topK, temperature }));
+        if (created !== (inRange ? "no failure" : "RangeError")) told.push([created, topK, temperature]);
       }
     }
-    return [typeof LanguageModel.availability, await LanguageModel.availability(null), [...told].sort()];
-  }, ["function", "available", ["available", "unavailable"]]);
+    return [typeof LanguageModel.availability, await LanguageModel.availability(null), told];
+  }, ["function", "available", []]);
 
   gives(
     "kinds that the model does not have are unavailable, and creation refuses them",
@@ -559,6 +565,20 @@ describe("prompt, prompt/streaming", () => {
     return [told, (await session.prompt(PROMPT)).length > 0, (await read(session.promptStreaming(PROMPT))).length > 0];
   }, [["AbortError", "AbortError"], true, true]);
 
+  test("garbage-collection: it ends nothing", async () => {
+    const inspector = await page.context().newCDPSession(page);
+    const answering = page.evaluate(async () => {
+      const answers = [(await create()).prompt(PROMPT), read((await create()).promptStreaming(PROMPT))];
+      return (await Promise.all(answers)).map((text) => text.length > 0);
+    });
+    let over = false;
+    const end = () => (over = true);
+    answering.then(end, end);
+    while (!over) await inspector.send("HeapProfiler.collectGarbage");
+    assert.deepEqual(await answering, [true, true]);
+    await inspector.detach();
+  });
+
   gives("rejections: the system speaks first or not at all", async () => {
     const [user, system] = ["user", "system"].map((role) => ({ role, content: "foo" }));
     const session = await create();
@@ -582,7 +602,59 @@ describe("prompt, prompt/streaming", () => {
   );
 });
 
-describe("language-model-response-json-schema, language-model-response-regex", () => {
+describe("response-constraint", () => {
+  /** Kinds of JSON, and what is valid to them. */
+  const SCHEMAS = /** @type {[string, object, (value: any) => boolean][]} */ ([
+    ["array", { type: "array", maxItems: 3 }, (value) => Array.isArray(value)],
+    ["boolean", { type: "boolean" }, (value) => typeof value === "boolean"],
+    ["integer", { type: "integer" }, (value) => Number.isInteger(value)],
+    ["integer-bounded", { type: "integer", minimum: 1, maximum: 5 }, (value) => [1, 2, 3, 4, 5].includes(value)],
+    ["null", { type: "null" }, (value) => value === null],
+    ["number", { type: "number" }, (value) => typeof value === "number"],
+    ["number-bounded", { type: "number", minimum: -1, maximum: 1 }, (value) => value >= -1 && value <= 1],
+    ["object", { type: "object", maxProperties: 2 }, (value) => value !== null && typeof value === "object"],
+    ["string", { type: "string", maxLength: 20 }, (value) => typeof value === "string"],
+  ]);
+  for (const [name, schema, isValid] of SCHEMAS) {
+    test(`json-schema/${name}`, async () => {
+      const text = await page.evaluate(async (responseConstraint) => {
+        const session = await create({ samplingMode: "most-predictable" });
+        return session.prompt("Give an example.", { responseConstraint });
+      }, schema);
+      assert.ok(isValid(JSON.parse(text)), text);
+    });
+  }
+
+  /** Patterns of that kind, each with an end. */
+  const PATTERNS = {
+    boolean: /^(true|false)$/,
+    "bullet-points": /^(\* .{1,9}\n?){1,3}$/,
+    "character-range": /^[a-z]$/,
+    "csv-row": /^([^,]{1,9},){1,3}[^,]{1,9}$/,
+    date: /^\d{4}-\d{2}-\d{2}$/,
+    decimal: /^-?(0(\.\d{1,3})?|1(\.0{1,3})?)$/,
+    email: /^[a-z0-9._%+-]{1,9}@[a-z0-9.-]{1,9}\.[a-z]{2,3}$/i,
+    enumeration: /^(red|green|blue)$/,
+    "exact-length": /^.{5}$/,
+    integer: /^-?\d{1,3}$/,
+    list: /^\s?"[a-zA-Z]{1,9}"\s?(?:,\s?"[a-zA-Z]{1,9}"\s?){0,2}$/,
+    literal: /hello/,
+    "max-length": /^.{0,125}$/,
+    quote: /^"[^"]{0,20}"$/,
+    time: /^([01]\d|2[0-3]):[0-5]\d$/,
+    url: /^https?:\/\/[^\s$.?#].[^\s]{0,20}$/,
+    word: /^\w{1,12}$/,
+  };
+  for (const [name, pattern] of Object.entries(PATTERNS)) {
+    test(`regex/${name}`, async () => {
+      const text = await page.evaluate(async (responseConstraint) => {
+        const session = await create({ samplingMode: "most-predictable" });
+        return session.prompt("Give an example.", { responseConstraint });
+      }, pattern);
+      assert.match(text, pattern);
+    });
+  }
+
   gives("an answer keeps to its constraint, with it in the prompt or without", async () => {
     const responseConstraint = {
       type: "object",
@@ -631,12 +703,13 @@ describe("language-model-response-json-schema, language-model-response-regex", (
       ];
       return [
         await fault(session.prompt(PROMPT, { responseConstraint: circular })),
+        await fault(session.prompt(PROMPT, { responseConstraint: { type: "soup" } })),
         await fault(session.prompt(input, { responseConstraint: /^Greetings and salutations.*/ })),
         session.contextUsage,
       ];
     },
     // The test wants NotSupportedError of the first; what JSON cannot be is a TypeError.
-    ["TypeError", "NotSupportedError", 0],
+    ["TypeError", "NotSupportedError", "NotSupportedError", 0],
   );
 });
 

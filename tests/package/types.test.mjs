@@ -89,7 +89,7 @@ await completions.create(any);
 await completions.create({ messages: theirs, tools, tool_choice: choice, response_format: format });
 await engine.countTokens(theirs);
 declare const texts: OpenAI.CompletionCreateParamsNonStreaming;
-await engine.completions.create({ ...texts, prompt: texts.prompt ?? "" });
+await engine.completions.create(texts);
 declare const inputs: OpenAI.EmbeddingCreateParams;
 await engine.embeddings.create(inputs);
 const schema = { type: "object", properties: { city: { type: "string", enum: ["Rome", "Oslo"] } } } as const;
@@ -201,6 +201,24 @@ for (const resolution of ["bundler", "node16", "nodenext"]) {
     project.run("node", [join(tools, "typescript/bin/tsc"), "-p", "."]);
   });
 }
+
+test("an older TypeScript reads all declarations", async () => {
+  const { exports } = JSON.parse(await readFile(join(root, "pkg-template/package.json"), "utf8"));
+  const entries = Object.keys(exports).filter((entry) => exports[entry].types && !/[*]|vue|svelte/.test(entry));
+  const lines = entries.map((entry) => `import type {} from "tabloom${entry.slice(1)}";`);
+  await project.write("older.ts", [...lines, 'import type {} from "tabloom/element/texts/de";', ""].join("\n"));
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    skipLibCheck: false,
+    types: [],
+    target: "es2022",
+    module: "nodenext",
+    lib: ["es2023", "dom", "dom.iterable", "dom.asynciterable"],
+  };
+  await project.write("tsconfig.json", JSON.stringify({ compilerOptions, files: ["older.ts"] }));
+  project.run("node", [join(tools, "typescript-5-6/bin/tsc"), "-p", "."]);
+});
 
 test("the codes of errors are those of the reference", async () => {
   const [types, page] = await Promise.all(

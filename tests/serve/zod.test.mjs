@@ -24,7 +24,7 @@ const TYPES = {
   length: z.string().length(3),
   template: z.templateLiteral(["a", z.number()]),
   cuid: z.cuid(),
-  cuid2: z.cuid2(),
+  cuid2: z.cuid2().max(24),
   nanoid: z.nanoid(),
   ulid: z.ulid(),
   ksuid: z.ksuid(),
@@ -98,22 +98,27 @@ async function answer(type, seed) {
 
 test("what is held to a type of zod's is valid to it", async () => {
   const whole = new Set();
-  const seed = Math.floor(Math.random() * 2 ** 31);
   const ask = async ([name, type]) => {
-    for (let i = 0; i < 3; i++) {
-      const { text, isWhole } = await answer(type, seed + i).catch((error) => {
+    for (let seed = 1; seed <= 3; seed++) {
+      const { text, isWhole } = await answer(type, seed).catch((error) => {
         throw new Error(`${name}: ${error.message}`);
       });
       // The built-in model may write a text without end.
       if (!isWhole) continue;
       whole.add(name);
       const { error } = z.object({ it: type }).safeParse(JSON.parse(text));
-      assert.equal(error, undefined, `${name}, seed ${seed + i}: ${text}: ${error?.message}`);
+      assert.equal(error, undefined, `${name}, seed ${seed}: ${text}: ${error?.message}`);
     }
   };
   await Promise.all(Object.entries(TYPES).map(ask));
   const count = Object.keys(TYPES).length;
   assert.ok(whole.size > 0.7 * count, `${whole.size} of ${count} types had a whole answer`);
+  // Whose patterns have something that the compiler lacks, or are zod's alone.
+  const told = ["cuid2", "nanoid", "ulid", "e164", "duration", "hostname"];
+  assert.deepEqual(
+    told.filter((name) => !whole.has(name)),
+    [],
+  );
 });
 
 test("what no answer can be held to is refused by its place", async () => {

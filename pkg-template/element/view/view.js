@@ -146,7 +146,7 @@ export class View {
     this.#busy = busy;
     this.refresh();
     // If the focused button is gone, the input gets the focus.
-    if (focused && focused !== this.input && !focused.checkVisibility({ visibilityProperty: true })) this.input.focus();
+    if (focused?.checkVisibility?.({ visibilityProperty: true }) === false) this.input.focus();
   }
 
   /** @param {boolean} busy whether there is an answer that grows */
@@ -162,7 +162,7 @@ export class View {
 
   /** The last message that is shown. */
   get last() {
-    return this.#messages[this.#messages.length - 1];
+    return /** @type {Message} */ (this.#messages.at(-1));
   }
 
   /** @param {TabloomChatMessage} said */
@@ -372,7 +372,7 @@ export class View {
       this.attachments.picker.click();
     } else if (name !== "send") {
       this.actions[/** @type {"again"} */ (name)](i);
-      const typing = event.detail === 0 || matchMedia("(hover: hover)").matches;
+      const typing = event.detail === 0 || globalThis.matchMedia?.("(hover: hover)").matches;
       if (typing || name === "edit") this.input.focus({ preventScroll: true });
     }
   }

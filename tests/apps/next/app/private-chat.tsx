@@ -4,5 +4,5 @@ import "tabloom/element";
 import type {} from "tabloom/react";
 
 export function PrivateChat() {
-  return <tabloom-chat model="/models/my-model/" device="cpu" temperature={0} />;
+  return <tabloom-chat model="/below/models/my-model/" device="cpu" temperature={0} />;
 }
