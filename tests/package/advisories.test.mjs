@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createServer } from "node:http";
+import { json } from "node:stream/consumers";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
@@ -28,7 +29,7 @@ async function checkedBy(known) {
     if (request.method === "GET") {
       return answer(Object.values(known).find(({ id }) => request.url === `/v1/vulns/${id}`));
     }
-    const { queries } = JSON.parse(Buffer.concat(await Array.fromAsync(request)).toString());
+    const { queries } = await json(request);
     assert.equal(queries[0].package.ecosystem, "crates.io");
     answer({ results: queries.map(({ package: { name } }) => (known[name] ? { vulns: [{ id: known[name].id }] } : {})) });
   });
