@@ -140,6 +140,7 @@ export class TabloomChat extends Base {
     return TEXTS;
   }
 
+  /** @param {Partial<typeof import("./element/view/later.js").ALL>} some */
   static set texts(some) {
     Object.assign(TEXTS, some);
   }
@@ -153,7 +154,11 @@ export class TabloomChat extends Base {
   #internals = this.attachInternals?.();
   #engine = new ChatEngine({
     wanted: () => this.#wanted(),
-    onLoading: () => this.#chat.fail(null),
+    onLoading: () => {
+      this.#chat.fail(null);
+      // What goes wrong later may be the network.
+      import("./element/view/problems.js").catch(() => {});
+    },
     onProgress: (progress) => {
       this.#chat.view.progress(progress);
       this.#emit("tabloom-load", progress);
@@ -196,9 +201,9 @@ export class TabloomChat extends Base {
   connectedCallback() {
     this.#begun = true;
     if (!this.#history) {
-      this.#history = new History(this.storage, this.id || (this.model ?? ""), this);
-      const kept = this.#chat.conversation.messages.length > 0 ? [] : this.#history.read();
-      if (kept.length > 0) this.#chat.show(kept);
+      this.#history = new History(this.storage, this.id || (this.model ?? ""), this, () => this.#follow());
+      const kept = this.#history.read();
+      if (kept.length > 0 && this.#chat.conversation.messages.length === 0) this.#chat.show(kept);
     }
     this.#chat.update();
     if (this.autoload) this.#chat.autoload();
@@ -422,6 +427,12 @@ export class TabloomChat extends Base {
     const states = /** @type {any} */ (this.#internals)?.states;
     states?.clear();
     if (state !== "idle") states?.add(state);
+    this.#follow();
+  }
+
+  /** Shows what another tab has made of the conversation, once nothing is being answered here. */
+  #follow() {
+    if (this.#history?.stale && !this.#chat.busy) this.#chat.conversation.update(this.#history.read());
   }
 
   /**

@@ -2,30 +2,45 @@
 
 /** @import { TabloomChatMessage as Message } from "./types.js" */
 
-/** @type {Record<string, Node>} the elements whose conversations are at these keys */
+/** @type {Record<string, {owner: Node, changed: () => void}>} the elements whose conversations are at these keys */
 const owners = {};
+
+globalThis.addEventListener?.("storage", ({ key }) => owners[key ?? ""]?.changed());
 
 /** The storage of one conversation; without a kind of storage, `session` or `local`, it keeps nothing. */
 export class History {
+  /** Whether another tab has written there what was not read yet. */
+  stale = false;
   #kind;
   #key;
+  /** @type {string | null | undefined} what was read or written last */
+  #known;
 
   /**
    * @param {string | null} storage
    * @param {string} name
    * @param {Node} owner of other elements on the page with this name, each has a conversation of its own
+   * @param {() => void} changed called when another tab has written there
    */
-  constructor(storage, name, owner) {
+  constructor(storage, name, owner, changed) {
     this.#kind = storage;
     this.#key = `tabloom-chat:${name}`;
-    while (owners[this.#key]?.isConnected) this.#key += "+";
-    owners[this.#key] = owner;
+    while (owners[this.#key]?.owner.isConnected) this.#key += "+";
+    owners[this.#key] = {
+      owner,
+      changed: () => {
+        this.stale = true;
+        changed();
+      },
+    };
   }
 
   /** @returns {Message[]} */
   read() {
+    this.stale = false;
     try {
-      return checked(JSON.parse(this.#storage?.getItem(this.#key) ?? "[]"));
+      this.#known = this.#storage?.getItem(this.#key);
+      return checked(JSON.parse(this.#known ?? "[]"));
     } catch {
       // The browser denies it, or another script has written there.
       return [];
@@ -35,8 +50,15 @@ export class History {
   /** @param {Message[]} messages */
   write(messages) {
     try {
-      if (messages.length > 0) this.#storage?.setItem(this.#key, JSON.stringify(messages));
-      else this.#storage?.removeItem(this.#key);
+      const storage = this.#storage;
+      if (!storage) return;
+      const apart = messages.length > 0 && storage.getItem(this.#key) !== this.#known;
+      const all = apart ? joined(this.read(), messages) : messages;
+      const text = all.length > 0 ? JSON.stringify(all) : null;
+      if (text) storage.setItem(this.#key, text);
+      else storage.removeItem(this.#key);
+      this.#known = text;
+      this.stale ||= apart;
     } catch {
       // Denied or full: the conversation is only on the page.
     }
@@ -46,6 +68,20 @@ export class History {
   get #storage() {
     return /** @type {any} */ (globalThis)[`${this.#kind}Storage`];
   }
+}
+
+/**
+ * What another tab has kept, with the last turn of this one in its place.
+ *
+ * @param {Message[]} kept
+ * @param {Message[]} messages
+ */
+function joined(kept, messages) {
+  const turn = messages.slice(messages.findLastIndex(({ role }) => role === "user"));
+  const at = kept.findLastIndex(({ role, content }) => role === "user" && content === turn[0].content);
+  if (at < 0) return [...kept, ...turn];
+  kept.splice(at, kept[at + 1]?.role === "assistant" ? 2 : 1, ...turn);
+  return kept;
 }
 
 /**

@@ -13,3 +13,4 @@ export { unquote } from "./quotes.js";
 export { TEXTS } from "./texts.js";
 export { titleOf } from "./title.js";
 export { Message } from "./view/message.js";
+export { sentenceOf } from "./view/problems.js";

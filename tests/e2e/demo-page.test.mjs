@@ -152,14 +152,14 @@ describe("conversations", () => {
     assert.ok(await page.locator("#conversation [part=editing]").isVisible());
     await ask(page, goldens[1].messages[0].content);
     assert.deepEqual(await said(page), [goldens[1].messages[0].content, goldens[1].answer]);
-    await page.getByRole("button", { name: "The version before" }).click();
+    await page.getByRole("button", { name: "Previous version" }).click();
     assert.deepEqual(await said(page), before);
-    await page.getByRole("button", { name: "The next version" }).click();
+    await page.getByRole("button", { name: "Next version" }).click();
     assert.deepEqual(await said(page), [goldens[1].messages[0].content, goldens[1].answer]);
   });
 
   test("an answer is made anew, by the same settings the same; both stay after a reload", async () => {
-    await page.getByRole("button", { name: "Answer again" }).last().click();
+    await page.getByRole("button", { name: "Regenerate" }).last().click();
     assert.equal(await answered(page), goldens[1].answer);
     const versions = page.locator(`${MESSAGES}.assistant .versions`);
     assert.equal(await versions.textContent(), "2/2");
@@ -483,11 +483,11 @@ describe("conversations", () => {
     await page.locator(MESSAGES).first().waitFor();
     await loaded(page);
     assert.equal(await tokens(), stopped);
-    await page.locator(MESSAGES).last().getByRole("button", { name: "Answer again" }).click();
+    await page.locator(MESSAGES).last().getByRole("button", { name: "Regenerate" }).click();
     await answered(page);
     const whole = await tokens();
     assert.ok(whole > stopped, `${whole} tokens`);
-    await page.locator(MESSAGES).last().getByRole("button", { name: "The version before" }).click();
+    await page.locator(MESSAGES).last().getByRole("button", { name: "Previous version" }).click();
     await page.waitForFunction(
       (title) => document.getElementById("speed").title === title,
       `${stopped} of 1,024 tokens`,
@@ -886,7 +886,7 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
   await notice.filter({ hasText: "cat.png holds neither text nor a model." }).waitFor();
   assert.equal(await chip.count(), 1);
   await drop(page, "#conversation .log", [["long.txt", "fox ".repeat(5_000)]]);
-  await notice.filter({ hasText: /Too long: [\d,]+ tokens, and the model's context has [\d,]+\./ }).waitFor();
+  await notice.filter({ hasText: /Too long: [\d,]+ tokens, and the model’s context has [\d,]+\./ }).waitFor();
   await page.getByRole("button", { name: "Remove long.txt" }).click();
 
   await ask(page, "");
@@ -1083,7 +1083,7 @@ test("what is too long for the context is told where it is written, and an answe
   const { page } = await fresh();
   const lines = Array.from({ length: 100 }, (_, i) => `This is line ${i} of a long text.`).join("\n");
   const tooLong = page.locator("#conversation .notice", {
-    hasText: /^Too long: [\d,]+ tokens, and the model's context has 1,024\.$/,
+    hasText: /^Too long: [\d,]+ tokens, and the model’s context has 1,024\. Shorten it\.$/,
   });
   await page.locator(INPUT).fill(lines);
   await tooLong.waitFor();
@@ -1664,7 +1664,7 @@ describe("the choice of a model", () => {
     await page.waitForTimeout(500);
     assert.match(await page.locator("#model-size").textContent(), /^[\d.]+ MB$/);
     const [, part] = await said(page);
-    await page.getByRole("button", { name: "Go on with this answer" }).click();
+    await page.getByRole("button", { name: "Continue" }).click();
     const whole = await answered(page);
     assert.ok(whole.startsWith(part) && whole.length > part.length, whole);
   });

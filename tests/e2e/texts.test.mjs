@@ -6,7 +6,8 @@ import { describe, test } from "node:test";
 const root = new URL("../../", import.meta.url);
 const read = (path) => readFile(new URL(path, root), "utf8");
 const table = async (path) => (await import(`${new URL(path, root)}`)).default;
-const { TEXTS } = await import(`${new URL("pkg-template/element/texts.js", root)}`);
+const { ALL: TEXTS } = await import(`${new URL("pkg-template/element/view/later.js", root)}`);
+const { sentenceOf } = await import(`${new URL("pkg-template/element/view/problems.js", root)}`);
 const page = await read("www/index.html");
 
 const OTHERS = ["de", "es", "fr", "ja", "zh"];
@@ -73,6 +74,28 @@ describe("each language has all that English has", () => {
     assert.deepEqual(await files("pkg-template/element/texts/"), others);
     assert.deepEqual(await files("www/texts/"), [...others, "en.js"].sort());
   });
+});
+
+test("what visitors are told of an error is in their language, whatever its code", async () => {
+  const union = await read("pkg-template/types/errors.d.ts");
+  const codes = [...union.matchAll(/\| "(\w+)"/g)].map(([, code]) => code);
+  assert.ok(codes.length > 30, codes.join());
+  const told = (code) => sentenceOf({ code, message: "found x, expected y" });
+  // What only whoever writes a page meets.
+  const own = ["aborted", "model_busy", "no_token_allowed", "not_found", "method_not_allowed", "model_not_found"];
+  for (const code of [...codes, undefined, "tired"]) {
+    const text = told(code);
+    const words = code === "invalid_request" ? ["found x, expected y"] : Object.values(TEXTS);
+    assert.ok(words.includes(text), `${code}: ${text}`);
+    const unexpected = [...own, "invalid_request", "server_error", undefined, "tired"].includes(code);
+    if (!unexpected) assert.notEqual(text, TEXTS.unexpected, code);
+  }
+  const english = { ...TEXTS };
+  Object.assign(TEXTS, await table("pkg-template/element/texts/de.js"));
+  assert.match(told("fetch"), /^Das Modell konnte nicht heruntergeladen werden\./);
+  Object.assign(TEXTS, english);
+  // What was put into words before stays.
+  assert.equal(sentenceOf({ code: "fetch", message: "told", cause: {} }), "told");
 });
 
 describe("nothing is said beside the tables", () => {
