@@ -238,7 +238,8 @@ export class Conversations {
     const before = this.#state;
     this.#state = await this.#archive.state();
     const none = this.#entries.length === 0;
-    write($("nothing-kept"), this.#state === "lost" ? TEXTS.lost : none ? TEXTS.kept : "");
+    const why = TEXTS[/** @type {"lost"} */ (this.#state)];
+    write($("nothing-kept"), ["lost", "newer", "blocked"].includes(this.#state) ? why : none ? TEXTS.kept : "");
     if (this.#state === "full") this.#say(TEXTS.full, false);
     else if (before === "full") this.hush();
     this.#draw();

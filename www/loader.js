@@ -1,5 +1,5 @@
 // The page's engine: loads a model, and another one later.
-import { isGone } from "./tabloom/element/parts.js";
+import { isGone, sentenceOf } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
 import { $ } from "./dom.js";
 import { SUGGESTED } from "./suggested.js";
@@ -24,6 +24,8 @@ export class Loader extends EventTarget {
   current = null;
   /** How long loading took, in milliseconds. */
   took = 0;
+  /** Bytes per second at which a model was last downloaded; 0 until one is. */
+  rate = 0;
   /** @type {Progress | null} null unless a model is being loaded */
   progress = null;
   /** Whether the CPU stands in for a GPU that is not there. */
@@ -145,18 +147,26 @@ export class Loader extends EventTarget {
    * @returns {Promise<Engine>}
    */
   async #engine(source, signal) {
+    const kept = isKept(source);
+    let rate = 0;
     const onProgress = (/** @type {Progress} */ progress) => {
       if (signal.aborted) return;
       this.progress = progress;
+      if (progress.stage === "download") rate = progress.rate;
       this.dispatchEvent(new Event("progress"));
     };
+    const load = async (/** @type {import("./tabloom/index.js").LoadOptions} */ options) => {
+      const engine = await Engine.load(source, { ...options, onProgress, signal });
+      if (!(await kept)) this.rate = rate;
+      return engine;
+    };
     try {
-      return await Engine.load(source, { ...this.#options, onProgress, signal });
+      return await load(this.#options);
     } catch (/** @type {any} */ error) {
       // The built-in model is small enough for the CPU.
       if (error.code !== "no_gpu" || source !== BUILT_IN || this.withoutGpu) throw error;
       this.withoutGpu = true;
-      return Engine.load(source, { ...this.#options, device: "cpu", onProgress, signal });
+      return load({ ...this.#options, device: "cpu" });
     }
   }
 
@@ -175,7 +185,7 @@ export class Loader extends EventTarget {
  */
 function worded(error, source) {
   if (error.name === "AbortError") return error;
-  const [name, why] = [nameOf(source), error.message];
+  const [name, why] = [nameOf(source), sentenceOf(error)];
   const { failed, unfetched, notFound, unnamed, noModel } = texts.loader;
   const offered = [BUILT_IN, ...SUGGESTED.map(({ address }) => address)].includes(/** @type {string} */ (source));
   const fetched = allowed(source) ? fill(offered ? unfetched : notFound, { name }) : $("about-address").textContent;
@@ -183,6 +193,18 @@ function worded(error, source) {
   const addressed = error.code === "fetch" ? fetched : told;
   const message = typeof source !== "string" && NO_MODEL.includes(error.code) ? fill(noModel, { name }) : addressed;
   return Object.assign(new Error(message, { cause: error }), { code: error.code, param: error.param });
+}
+
+/**
+ * Whether a model is, or may be, there before it is loaded.
+ *
+ * @param {ModelSource} source
+ */
+async function isKept(source) {
+  const address = source === BUILT_IN ? new URL(BUILT_IN, document.baseURI).href : `${source}`;
+  if (!/^https?:/.test(address)) return true;
+  const kept = await Engine.store.list().catch(() => []);
+  return kept.some(({ model, complete }) => model === address && complete);
 }
 
 /**

@@ -1543,12 +1543,12 @@ test("tabs that keep one conversation show each other's turns, and lose none", a
     const { page, input } = await open("local.html");
     await page.evaluate(() => {
       globalThis.chat = document.querySelector("tabloom-chat");
-      globalThis.ends = [];
+      globalThis.answers = [];
       const create = async ({ messages }) => {
         const answer = `to ${messages.at(-1).content}`;
         return (async function* () {
           yield { choices: [{ delta: { content: answer } }] };
-          await new Promise((end) => ends.push(end));
+          await new Promise((end) => answers.push(end));
           yield { choices: [{ delta: {}, finish_reason: "stop" }] };
         })();
       };
@@ -1559,9 +1559,9 @@ test("tabs that keep one conversation show each other's turns, and lose none", a
       ask: async (question) => {
         await input.fill(question);
         await input.press("Enter");
-        await page.waitForFunction((answer) => chat.messages.at(-1)?.content && ends.length && answer, question);
+        await page.waitForFunction(() => answers.length > 0);
       },
-      end: () => page.evaluate(() => ends.pop()()),
+      end: () => page.evaluate(() => answers.pop()()),
       shows: (texts) =>
         page.waitForFunction(
           (texts) => texts === [...chat.shadowRoot.querySelectorAll(".text")].map((text) => text.textContent).join(),
