@@ -12,6 +12,9 @@ const HUB = "https://huggingface.co";
 /** Errors by which files of this device are no model. */
 const NO_MODEL = ["fetch", "malformed", "truncated"];
 
+/** Where the rate of the first download is kept. */
+const RATE = "tabloom-rate";
+
 /** The model that comes with the page. */
 export const BUILT_IN = "model/";
 
@@ -24,8 +27,8 @@ export class Loader extends EventTarget {
   current = null;
   /** How long loading took, in milliseconds. */
   took = 0;
-  /** Bytes per second at which a model was last downloaded; 0 until one is. */
-  rate = 0;
+  /** Bytes per second at which the built-in model was downloaded; 0 until it is. */
+  rate = knownRate();
   /** @type {Progress | null} null unless a model is being loaded */
   progress = null;
   /** Whether the CPU stands in for a GPU that is not there. */
@@ -147,7 +150,6 @@ export class Loader extends EventTarget {
    * @returns {Promise<Engine>}
    */
   async #engine(source, signal) {
-    const kept = isKept(source);
     let rate = 0;
     const onProgress = (/** @type {Progress} */ progress) => {
       if (signal.aborted) return;
@@ -157,7 +159,8 @@ export class Loader extends EventTarget {
     };
     const load = async (/** @type {import("./tabloom/index.js").LoadOptions} */ options) => {
       const engine = await Engine.load(source, { ...options, onProgress, signal });
-      if (!(await kept)) this.rate = rate;
+      // Later it is read from the device.
+      if (source === BUILT_IN && rate > 0 && !this.rate) keepRate((this.rate = rate));
       return engine;
     };
     try {
@@ -195,16 +198,22 @@ function worded(error, source) {
   return Object.assign(new Error(message, { cause: error }), { code: error.code, param: error.param });
 }
 
-/**
- * Whether a model is, or may be, there before it is loaded.
- *
- * @param {ModelSource} source
- */
-async function isKept(source) {
-  const address = source === BUILT_IN ? new URL(BUILT_IN, document.baseURI).href : `${source}`;
-  if (!/^https?:/.test(address)) return true;
-  const kept = await Engine.store.list().catch(() => []);
-  return kept.some(({ model, complete }) => model === address && complete);
+/** What was measured on another visit. */
+function knownRate() {
+  try {
+    return Number(localStorage.getItem(RATE));
+  } catch {
+    return 0;
+  }
+}
+
+/** @param {number} rate */
+function keepRate(rate) {
+  try {
+    localStorage.setItem(RATE, `${rate}`);
+  } catch {
+    // Denied or full: it is known as long as the page is.
+  }
 }
 
 /**

@@ -1,7 +1,9 @@
 // The demo page beyond a question and its answer: what is kept, changed, measured, and how it looks and
 // works for everybody.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url } from "./browser.mjs";
@@ -61,6 +63,16 @@ describe("a first visit on a phone", () => {
       early.filter((path) => /playground|bench|panel|language-model|code|math/.test(path)),
       [],
     );
+    // Nor does another module have it.
+    const scripts = early.filter((path) => path.endsWith(".js"));
+    const texts = await Promise.all(scripts.map(async (path) => (await fetch(`${url}${path}`)).text()));
+    for (const id of ["bench-peers", "play-stop", "tab-2"]) {
+      assert.deepEqual(
+        scripts.filter((_, i) => texts[i].includes(id)),
+        [],
+        id,
+      );
+    }
     const weigh = async (path) => {
       const response = await fetch(`${url}${path}`);
       const params = { [constants.BROTLI_PARAM_QUALITY]: 5 };
@@ -74,13 +86,7 @@ describe("a first visit on a phone", () => {
 
   testBeyondFirefox("shifts")("nothing jumps while it loads and first answers", async () => {
     const context = await browser.newContext(PHONE);
-    await context.addInitScript(() => {
-      globalThis.shifted = 0;
-      const add = (/** @type {any[]} */ shifts) => {
-        for (const { value, hadRecentInput } of shifts) if (!hadRecentInput) shifted += value;
-      };
-      new PerformanceObserver((list) => add(list.getEntries())).observe({ type: "layout-shift", buffered: true });
-    });
+    await context.addInitScript(noteShifts);
     const { page } = await ready(context, address);
     await ask(page, QUESTION);
     await page.waitForTimeout(500);
@@ -88,7 +94,36 @@ describe("a first visit on a phone", () => {
     assert.ok(shift < 0.05, `a layout shift of ${shift}`);
     await context.close();
   });
+
+  testBeyondFirefox("shifts")(
+    "nothing jumps where it turns out late that there is no GPU, which is told in sight",
+    async () => {
+      const without = await launch({ webgpu: false });
+      const context = await without.newContext(PHONE);
+      await context.addInitScript(noteShifts);
+      await context.addInitScript(() =>
+        Object.defineProperty(Navigator.prototype, "gpu", { value: { requestAdapter: async () => null } }),
+      );
+      const { page } = await ready(context, `${url}?temperature=0`);
+      const told = page.locator("#adapter", { hasText: "This browser offers no WebGPU" });
+      await told.waitFor();
+      const { y, height } = await told.boundingBox();
+      assert.ok(y + height < (await page.locator(INPUT).boundingBox()).y, "it is in sight");
+      const shift = await page.evaluate(() => shifted);
+      assert.ok(shift < 0.05, `a layout shift of ${shift}`);
+      await without.close();
+    },
+  );
 });
+
+/** Runs in a page before its own scripts: adds up how far what is shown jumps, in `shifted`. */
+function noteShifts() {
+  globalThis.shifted = 0;
+  const add = (/** @type {any[]} */ shifts) => {
+    for (const { value, hadRecentInput } of shifts) if (!hadRecentInput) shifted += value;
+  };
+  new PerformanceObserver((list) => add(list.getEntries())).observe({ type: "layout-shift", buffered: true });
+}
 
 /** Runs in a page before its own scripts: while it is `deaf`, it does not hear what other tabs have changed. */
 function deafen() {
@@ -1278,7 +1313,7 @@ describe("the playground", () => {
     await page.locator("#schema").fill('{"type": "nonsense"}');
     await page.locator("#play-run").click();
     await page.locator("#verdict.bad").waitFor();
-    assert.match(await page.locator("#verdict").textContent(), /^schema: .*nonsense$/);
+    assert.match(await page.locator("#verdict").textContent(), /^Answers cannot be held to this schema\. .*nonsense$/);
     await page.locator("#schema").fill("{");
     await page.locator("#play-run").click();
     assert.equal(await page.locator("#verdict").textContent(), "", "what was said of another schema is gone");
@@ -1641,10 +1676,14 @@ describe("the choice of a model", () => {
       ["#site-line", "#site .hint"].map((one) => document.querySelector(one).getBoundingClientRect()),
     );
     assert.ok(above.bottom <= below.top, "what is said of the lines is below them");
+    // A stranger's site has no built-in model.
     assert.match(
       line,
-      /^<script type="module" src="\/tabloom\/element\.js"><\/script>\n<tabloom-chat model="\/models\/my-model\/"><\/tabloom-chat>$/,
+      /^<script type="module" src="\/tabloom\/element\.js"><\/script>\n<tabloom-chat model="([\w.-]+)"><\/tabloom-chat>$/,
     );
+    const { REGISTRY } = await import("../../pkg-template/models/registry.js");
+    assert.ok(Object.hasOwn(REGISTRY, /model="(.*)"/.exec(line)[1]), line);
+    await page.locator("#site-about", { hasText: "The built-in model is on this page alone" }).waitFor();
     await allowClipboard(page);
     await page.locator("#copy-site").click();
     await page.locator("#site-said", { hasText: "Copied." }).waitFor();
@@ -1664,6 +1703,41 @@ describe("the choice of a model", () => {
     await page.locator("#room", { hasText: "There is no network now" }).waitFor();
     await page.context().setOffline(false);
     await page.keyboard.press("Escape");
+  });
+
+  test("models of this device are marked, too, and the line for a site says that others lack them", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "own-model-"));
+    for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]) {
+      await writeFile(join(folder, name), await modelFile(name));
+    }
+    const { page } = await fresh();
+    await page.locator("#choose").click();
+    await page.locator("#folder").setInputFiles(folder);
+    const name = folder.split("/").at(-1);
+    await page.locator("#model-name", { hasText: name }).waitFor();
+    await page.locator("#choose").click();
+    const present = page.locator("#picker [aria-current=true]");
+    await present.filter({ hasText: name }).waitFor();
+    assert.equal(await present.count(), 1);
+    assert.match(await present.textContent(), /In use; [\d.]+ MB, not kept for the next visit/);
+    await page.keyboard.press("Escape");
+    await page.locator("#chat .embed").click();
+    await page.locator("#site-about", { hasText: "put them on your server, here as /models/my-model/" }).waitFor();
+    assert.match(await page.locator("#site-line").textContent(), /model="\/models\/my-model\/"/);
+    await page.context().close();
+    await rm(folder, { recursive: true });
+  });
+
+  test("suggested models are pinned as the package's names are, and each has a licence and a size", async () => {
+    const { REGISTRY } = await import("../../pkg-template/models/registry.js");
+    const { SUGGESTED } = await import("../../www/suggested.js");
+    const pinned = new Map(Object.values(REGISTRY).map((name) => /** @type {[string, string]} */ (name.split("@"))));
+    for (const { repository, revision, file = "", licence, bytes, address } of SUGGESTED) {
+      assert.equal(revision, pinned.get(repository), repository);
+      assert.equal(address, `https://huggingface.co/${repository}/resolve/${revision ?? "main"}/${file}`);
+      assert.ok(/^[\w.-]+\/[\w.-]+$/.test(repository) && /\d$/.test(licence) && bytes > 1e8, address);
+    }
+    assert.ok(SUGGESTED.some(({ revision }) => revision));
   });
 
   test("suggestions tell their size, and what is known of their fit", async () => {
@@ -1829,6 +1903,24 @@ describe("for everybody", () => {
     const { page } = await fresh({ reducedMotion: "reduce" });
     await ask(page, QUESTION);
     await page.locator("#conversation-list li").waitFor();
+    // The first stop leads past the list, of which each conversation has two.
+    const focused = () => page.evaluate(() => document.activeElement.id);
+    await page.locator("h1").click();
+    await page.keyboard.press("Shift+Tab");
+    assert.equal(await focused(), "skip");
+    const { width, height } = await page.locator("#skip").boundingBox();
+    assert.ok(width > 50 && height > 10, "it is seen");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), "conversation");
+    assert.ok(await page.locator("#chat").isVisible());
+    await page.locator("#conversation-list .title").focus();
+    let stops = 0;
+    while (await page.locator("#conversation-list li").evaluate((row) => row.contains(document.activeElement))) {
+      stops++;
+      await page.keyboard.press("Tab");
+    }
+    assert.equal(stops, 2);
     for (const name of VIEWS) {
       await view(page, name);
       const { missed, unseen } = await walk(page);
@@ -1846,6 +1938,65 @@ describe("for everybody", () => {
     const moving = await page.evaluate(() => document.getAnimations().length);
     assert.equal(moving, 0, "nothing moves for those who want that");
     await page.context().close();
+  });
+
+  testBeyondFirefox("touch")("what is touched is large enough, in every view and dialog", async () => {
+    const { page } = await fresh({ viewport: { width: 390, height: 844 }, hasTouch: true });
+    const small = () =>
+      page.evaluate(() => {
+        const controls = "button, a, summary, select, textarea, input:not([type=checkbox], [type=radio]), label.plain";
+        const dialog = document.querySelector("dialog[open]");
+        return [...(dialog ?? document).querySelectorAll(controls), ...(dialog ? [] : shadow(controls))]
+          .filter((e) => {
+            const { width, height } = e.getBoundingClientRect();
+            // A link within a sentence is as high as its line; what is unseen is for the keyboard.
+            const within = e.matches("p.lead a, #skip, .visually-hidden");
+            return e.checkVisibility({ visibilityProperty: true }) && !within && width > 1 && height < 43.5;
+          })
+          .map((e) => `${e.localName}#${e.id} ${e.textContent.slice(0, 30)}: ${e.getBoundingClientRect().height}`);
+      });
+    const below = await page.evaluate(() => innerHeight - shadow(".composer")[0].getBoundingClientRect().bottom);
+    assert.ok(below < 24, `${below} px lie below the input`);
+    assert.deepEqual(await small(), [], "welcome");
+    const notes = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("It is red.") };
+    await page.locator("#conversation input[type=file]").setInputFiles(notes);
+    await page.locator("#conversation [part=attachment]").waitFor();
+    assert.deepEqual(await small(), [], "attached");
+    await ask(page, "What colour is it?");
+    await page.locator("#conversation summary").waitFor();
+    for (const name of VIEWS) {
+      await view(page, name);
+      if (name === "engine") await page.locator("#panel summary").waitFor();
+      assert.deepEqual(await small(), [], name);
+    }
+    for (const [opens, dialog, content] of [
+      ["#choose", "#picker", "#suggested li"],
+      ["#settings .embed", "#site", "#site-line"],
+    ]) {
+      await page.locator(opens).click();
+      await page.locator(content).first().waitFor();
+      assert.deepEqual(await small(), [], dialog);
+      await page.keyboard.press("Escape");
+    }
+    await page.context().close();
+  });
+
+  test("an error is in sight on a phone on its side, with what to do about it", async () => {
+    const without = await launch({ webgpu: false });
+    const context = await without.newContext({ viewport: { width: 844, height: 390 } });
+    const { page } = await open(context, `${url}?model=${encodeURIComponent(`${url}model`)}&temperature=0`);
+    await page.locator(PROBLEM, { hasText: "Use the processor, or a current Chrome, Edge or Safari." }).waitFor();
+    assert.match(await page.locator(PROBLEM).getAttribute("title"), /WebGPU|adapter/);
+    const processor = page.getByRole("button", { name: "Use the processor" });
+    const seen = await processor.evaluate((button) => {
+      const { left, top, width, height } = button.getBoundingClientRect();
+      const root = /** @type {ShadowRoot} */ (button.getRootNode());
+      return root.elementFromPoint(left + width / 2, top + height / 2) === button && top + height <= innerHeight;
+    });
+    assert.ok(seen);
+    await processor.click();
+    await loaded(page);
+    await without.close();
   });
 
   test("nothing is wider than a small phone", async () => {

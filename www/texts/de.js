@@ -370,7 +370,6 @@ export default {
     stopped: "Gestoppt.",
     cut: "Nach {tokens} Tokens abgeschnitten.",
     object: "Das Schema muss ein Objekt sein.",
-    schema: "Schema",
     broken: "Kein gültiges JSON.",
     valid: "Gültig nach dem Schema.",
     unchecked:

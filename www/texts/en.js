@@ -269,7 +269,6 @@ export default {
     stopped: "Stopped.",
     cut: "Cut off after {tokens} tokens.",
     object: "The schema must be an object.",
-    schema: "schema",
     broken: "Not valid JSON.",
     valid: "Valid by the schema.",
     unchecked:

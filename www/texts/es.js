@@ -368,7 +368,6 @@ export default {
     stopped: "Detenido.",
     cut: "Cortada tras {tokens} tokens.",
     object: "El esquema debe ser un objeto.",
-    schema: "esquema",
     broken: "JSON no válido.",
     valid: "Válida según el esquema.",
     unchecked:

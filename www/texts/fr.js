@@ -373,7 +373,6 @@ export default {
     stopped: "Arrêté.",
     cut: "Coupée après {tokens} tokens.",
     object: "Le schéma doit être un objet.",
-    schema: "schéma",
     broken: "JSON non valide.",
     valid: "Valide selon le schéma.",
     unchecked:

@@ -363,7 +363,6 @@ export default {
     stopped: "停止しました。",
     cut: "{tokens} トークンで打ち切られました。",
     object: "スキーマはオブジェクトでなければなりません。",
-    schema: "スキーマ",
     broken: "有効な JSON ではありません。",
     valid: "スキーマに適合しています。",
     unchecked:

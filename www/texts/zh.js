@@ -330,7 +330,6 @@ export default {
     stopped: "已停止。",
     cut: "在 {tokens} 个 token 后被截断。",
     object: "Schema 必须是对象。",
-    schema: "schema",
     broken: "不是有效的 JSON。",
     valid: "符合 schema。",
     unchecked: "此页面未检查：{why}。回答遵循 JSON Schema 的所有关键字；其他关键字不起作用。",
