@@ -74,12 +74,11 @@ export class Chat {
       send: () => this.#ask(),
       stop: () => this.stop(),
       clear: () => {
-        if (host.clear) host.clear();
-        else
-          import("./undo.js").then(
-            ({ clear }) => clear(this),
-            () => this.clear(),
-          );
+        if (host.clear) return host.clear();
+        const { messages } = this.conversation;
+        const { content } = this.view;
+        this.clear();
+        import("./undo.js").then(({ offer }) => offer(this, messages, content));
       },
       start: () => this.start(),
       again: (i) => this.again(i),
@@ -159,7 +158,7 @@ export class Chat {
   /** The same without the visitor's doing: where the page died of it, the visitor is asked. */
   autoload() {
     if (!Engine.interrupted) return this.start();
-    const message = "the page ended while it loaded a model";
+    const message = "the page ended in a load";
     this.fail(new TabloomError({ code: "load_interrupted", message }), () => this.start());
   }
 

@@ -3,17 +3,15 @@
 /** @import { TabloomChatMessage as Message } from "./types.js" */
 
 /** @type {Record<string, {owner: Node, changed: () => void}>} the elements whose conversations are at these keys */
-const owners = {};
+const owners = Object.create(null);
 
 globalThis.addEventListener?.("storage", ({ key }) => owners[key ?? ""]?.changed());
 
 /** The storage of one conversation; without a kind of storage, `session` or `local`, it keeps nothing. */
 export class History {
-  /** Whether another tab has written there what was not read yet. */
-  stale = false;
   #kind;
   #key;
-  /** @type {string | null | undefined} what was read or written last */
+  /** @type {string | null | undefined} what is shown of what was there */
   #known;
 
   /**
@@ -26,41 +24,44 @@ export class History {
     this.#kind = storage;
     this.#key = `tabloom-chat:${name}`;
     while (owners[this.#key]?.owner.isConnected) this.#key += "+";
-    owners[this.#key] = {
-      owner,
-      changed: () => {
-        this.stale = true;
-        changed();
-      },
-    };
+    owners[this.#key] = { owner, changed };
+  }
+
+  /** Whether there is something else than what was read or written. */
+  get stale() {
+    return this.#kept !== this.#known;
   }
 
   /** @returns {Message[]} */
   read() {
-    this.stale = false;
+    this.#known = this.#kept;
     try {
-      this.#known = this.#storage?.getItem(this.#key);
       return checked(JSON.parse(this.#known ?? "[]"));
     } catch {
-      // The browser denies it, or another script has written there.
+      // Another script has written there.
       return [];
     }
   }
 
   /** @param {Message[]} messages */
   write(messages) {
+    const apart = messages.length > 0 && this.stale;
+    const all = apart ? joined(this.read(), messages) : messages;
+    const text = all.length > 0 ? JSON.stringify(all) : null;
     try {
-      const storage = this.#storage;
-      if (!storage) return;
-      const apart = messages.length > 0 && storage.getItem(this.#key) !== this.#known;
-      const all = apart ? joined(this.read(), messages) : messages;
-      const text = all.length > 0 ? JSON.stringify(all) : null;
-      if (text) storage.setItem(this.#key, text);
-      else storage.removeItem(this.#key);
-      this.#known = text;
-      this.stale ||= apart;
+      if (text) this.#storage?.setItem(this.#key, text);
+      else this.#storage?.removeItem(this.#key);
+      if (!apart) this.#known = this.#kept;
     } catch {
       // Denied or full: the conversation is only on the page.
+    }
+  }
+
+  get #kept() {
+    try {
+      return this.#storage?.getItem(this.#key);
+    } catch {
+      // Denied.
     }
   }
 

@@ -1,16 +1,17 @@
 import { html } from "./dom.js";
 import { ALL as TEXTS } from "./view/later.js";
 
+/** @import { TabloomChatMessage } from "./types.js" */
+
 /**
- * Begins a new chat, and offers the one before until something is asked.
+ * Offers a conversation that was deleted, with what was not asked yet, until something is asked.
  *
  * @param {import("./chat.js").Chat} chat
+ * @param {TabloomChatMessage[]} messages
+ * @param {string} draft
  */
-export function clear(chat) {
+export function offer(chat, messages, draft) {
   const { view } = chat;
-  const { messages } = chat.conversation;
-  const draft = view.content;
-  chat.clear();
   const back = html("button", { type: "button", class: "plain", part: "button undo" }, TEXTS.undo);
   const note = html("p", { class: "editing", part: "cleared", role: "status" }, html("span", {}, TEXTS.cleared), back);
   const { form } = view.input;

@@ -881,6 +881,30 @@ describe("what the browser does not keep", () => {
     await page.context().close();
   });
 
+  test("conversations that a newer version of the page keeps, or an older one holds, are told as that", async () => {
+    const context = await browser.newContext();
+    await context.addInitScript(() => {
+      // As a later version of the page would.
+      if (document.location.search.includes("newer")) indexedDB.open("tabloom-demo", 99);
+    });
+    const newer = await open(context, `${address}&newer`);
+    const told = newer.page.locator("#nothing-kept");
+    await told.filter({ hasText: "A newer version of this page keeps conversations here. Reload the page." }).waitFor();
+    assert.equal(await ask(newer.page, QUESTION), FRANCE.answer);
+    await context.close();
+
+    const other = await browser.newContext();
+    const { page: older } = await open(other, `${url}sw.js`);
+    await older.evaluate(() =>
+      new Promise(
+        (done) => (indexedDB.open("tabloom-demo", 1).onsuccess = ({ target }) => done((globalThis.held = target))),
+      ).then(() => {}),
+    );
+    const { page } = await open(other, address);
+    await page.locator("#nothing-kept", { hasText: "Another tab has an older version of this page open" }).waitFor();
+    await other.close();
+  });
+
   test("a conversation of another version is told, stays as it is, and can be saved", async () => {
     const { page, problems } = await fresh();
     const strange = [
@@ -987,6 +1011,31 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
   await page.locator(PROBLEM, { hasText: "Built-in model stays. x.gguf is not a model: it is neither" }).waitFor();
   assert.equal(await chip.count(), 1);
   assert.deepEqual(problems, []);
+  await page.context().close();
+});
+
+test("who reads back while an answer grows stays there, and finds back to the end", async () => {
+  const { page } = await fresh({ viewport: { width: 320, height: 420 } });
+  await begin(page, STORY);
+  const log = page.locator("#conversation .log");
+  const more = async (characters) => {
+    const before = await page.locator(`${MESSAGES}.assistant .text`).textContent();
+    await holdAnswers(page, characters);
+    await page.waitForFunction((before) => shadow(".assistant .text").at(-1).textContent !== before, before);
+  };
+  const room = () => log.evaluate((log) => log.scrollHeight - log.clientHeight);
+  for (let characters = 60; (await room()) < 40; characters += 60) await more(characters);
+  await log.hover();
+  await page.mouse.wheel(0, -16);
+  const latest = page.getByRole("button", { name: "Go to the end" });
+  await latest.waitFor();
+  const top = await log.evaluate((log) => log.scrollTop);
+  await page.setViewportSize({ width: 320, height: 400 });
+  await answered(page);
+  assert.ok((await log.evaluate((log) => log.scrollTop)) <= top + 1);
+  await latest.click();
+  await latest.waitFor({ state: "hidden" });
+  assert.ok((await log.evaluate((log) => log.scrollHeight - log.clientHeight - log.scrollTop)) < 2);
   await page.context().close();
 });
 
@@ -2095,6 +2144,23 @@ describe("without a network", () => {
     await page.locator("#tab-playground").click();
     await page.locator("#play-run").click();
     await page.locator("#verdict.good").waitFor();
+    await view(page, "engine");
+    await page.locator("#panel table").waitFor();
+    await view(page, "bench");
+    await page.locator("#bench-peers li").first().waitFor();
+    // What only some answers need, and other languages, too.
+    const content = "```js\nconst one = 1;\n```\n\n$$x^2$$";
+    const messages = ["user", "assistant"].map((role) => ({ role, content }));
+    await page.locator("#tab-chat").click();
+    const buffer = Buffer.from(JSON.stringify({ title: "Rich", messages }));
+    await page.locator("#import-file").setInputFiles({ name: "rich.json", mimeType: "application/json", buffer });
+    await page.locator("#conversation .assistant [part=code-keyword]").waitFor();
+    await page.locator("#conversation .assistant math").first().waitFor({ state: "attached" });
+    for (const code of ["de", "es", "fr", "ja", "zh"]) {
+      await page.goto(`${server.url}?temperature=0&device=cpu&lang=${code}`);
+      await page.waitForFunction((code) => document.documentElement.lang === code, code);
+    }
+    await loaded(page);
     assert.deepEqual(problems, []);
   });
 
