@@ -100,6 +100,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart error - what went wrong
  * @csspart editing - that a question is being edited
  * @csspart next - the question that is asked once the answer has its end
+ * @csspart cleared - that the conversation was deleted
  * @csspart composer - the form of the input
  * @csspart input - the input
  * @csspart notice - what there is to say of what is attached or dictated
@@ -113,6 +114,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart retry - tries again after an error
  * @csspart processor - goes on with the CPU where there is no GPU
  * @csspart cancel - leaves a question as it was
+ * @csspart undo - brings back the conversation that was deleted
  * @csspart latest - goes to the newest message
  * @csspart attach - attaches text files
  * @csspart dictate - dictates, where the browser recognises speech on the device
@@ -125,7 +127,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart continue - goes on with an answer that was stopped
  * @csspart again - asks for another answer
  * @csspart versions - chooses among the versions of a message
- * @csspart older - shows the version before
+ * @csspart older - shows the previous version
  * @csspart newer - shows the next version
  * @csspart copy-code - copies a block of code
  *

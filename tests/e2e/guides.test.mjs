@@ -28,6 +28,7 @@ const PAGE = `<!doctype html>
 <script type="importmap">{"imports": {
   "tabloom": "./on-cpu.js",
   "tabloom/element": "./tabloom/element.js",
+  "tabloom/element/parts": "./tabloom/element/parts.js",
   "tabloom/prompt-api": "./prompt-api-on-cpu.js"
 }}</script>
 <input><output id="output"></output>`;
