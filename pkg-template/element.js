@@ -20,6 +20,7 @@ import { TabloomError } from "./error.js";
 /** @typedef {import("./element/types.js").TabloomChatEventMap} TabloomChatEventMap */
 /** @typedef {import("./element/prose/renderers.js").CodeRenderer} CodeRenderer */
 /** @typedef {import("./element/prose/renderers.js").MathRenderer} MathRenderer */
+/** @typedef {typeof import("./element/view/later.js").ALL} Texts */
 /** @typedef {import("./index.js").Engine} Engine */
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
 
@@ -137,12 +138,16 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @cssstate error - something went wrong
  */
 export class TabloomChat extends Base {
-  /** The texts of elements made from now on; change or set them, all or some, for another language. */
+  /**
+   * The texts of elements made from now on; change or set them, all or some, for another language.
+   *
+   * @returns {typeof TEXTS & Partial<Texts>}
+   */
   static get texts() {
     return TEXTS;
   }
 
-  /** @param {Partial<typeof import("./element/view/later.js").ALL>} some */
+  /** @param {Partial<Texts>} some */
   static set texts(some) {
     Object.assign(TEXTS, some);
   }

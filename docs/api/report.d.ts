@@ -8,11 +8,13 @@ export declare class TextCompletions {
 }
 
 // element.d.ts
+import { TEXTS } from "./element/texts.js";
 export type TabloomChatMessage = import("./element/types.js").TabloomChatMessage;
 export type TabloomChatState = import("./element/types.js").TabloomChatState;
 export type TabloomChatEventMap = import("./element/types.js").TabloomChatEventMap;
 export type CodeRenderer = import("./element/prose/renderers.js").CodeRenderer;
 export type MathRenderer = import("./element/prose/renderers.js").MathRenderer;
+export type Texts = typeof import("./element/view/later.js").ALL;
 export type Engine = import("./index.js").Engine;
 export type LoadOptions = import("./types.js").LoadOptions;
 declare const Base: {
@@ -21,8 +23,8 @@ declare const Base: {
 };
 export declare class TabloomChat extends Base {
     #private;
-    static get texts(): Partial<typeof import("./element/view/later.js").ALL>;
-    static set texts(some: Partial<typeof import("./element/view/later.js").ALL>);
+    static get texts(): typeof TEXTS & Partial<Texts>;
+    static set texts(some: Partial<Texts>);
     static renderers: {
         code: import("./element/prose/renderers.js").CodeRenderer | null;
         math: import("./element/prose/renderers.js").MathRenderer | null;
