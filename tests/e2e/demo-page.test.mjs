@@ -436,7 +436,8 @@ describe("conversations", () => {
     const at = (await titles(page)).indexOf("A copy");
     await page.locator("#conversation-list .icon").nth(at).click();
     const again = await saved(page, page.getByRole("menuitem", { name: "Save as JSON" }));
-    assert.deepEqual({ ...again.content, title: content.title, changed: content.changed }, content);
+    const { title, changed } = content;
+    assert.deepEqual({ ...again.content, title, changed }, { pinned: false, ...content });
     await choose(page, at, "Delete");
     await page.locator("#conversation-list .title", { hasText: "A copy" }).waitFor({ state: "detached" });
   });
@@ -1015,7 +1016,7 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
 });
 
 test("who reads back while an answer grows stays there, and finds back to the end", async () => {
-  const { page } = await fresh({ viewport: { width: 320, height: 420 } });
+  const { page } = await fresh({ viewport: { width: 400, height: 400 } });
   await begin(page, STORY);
   const log = page.locator("#conversation .log");
   const more = async (characters) => {
@@ -1024,13 +1025,14 @@ test("who reads back while an answer grows stays there, and finds back to the en
     await page.waitForFunction((before) => shadow(".assistant .text").at(-1).textContent !== before, before);
   };
   const room = () => log.evaluate((log) => log.scrollHeight - log.clientHeight);
-  for (let characters = 60; (await room()) < 40; characters += 60) await more(characters);
+  for (let characters = 60; characters < 600 && (await room()) < 40; characters += 60) await more(characters);
+  assert.ok((await room()) >= 40, "there is something to scroll");
   await log.hover();
   await page.mouse.wheel(0, -16);
   const latest = page.getByRole("button", { name: "Go to the end" });
   await latest.waitFor();
   const top = await log.evaluate((log) => log.scrollTop);
-  await page.setViewportSize({ width: 320, height: 400 });
+  await page.setViewportSize({ width: 400, height: 380 });
   await answered(page);
   assert.ok((await log.evaluate((log) => log.scrollTop)) <= top + 1);
   await latest.click();
