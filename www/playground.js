@@ -162,9 +162,12 @@ export class Playground {
  */
 function reasonOf(error) {
   if (error.code !== "invalid_request") return sentenceOf(error);
-  const line = error.message.split("\n")[0].replace(/^structured_outputs\.grammar(?:: at .* JSON schema)?: /, "");
+  const line = error.message
+    .split("\n")[0]
+    .replace(/^structured_outputs\.grammar(?:: at .* JSON schema(?=:))?/, "schema");
   const [, path, keyword] = /(\S+): found (\S+), expected only keywords that/.exec(line) ?? [];
-  return keyword ? fill(TEXTS.unsupported, { path, keyword }) : fill(TEXTS.refused, { why: line });
+  if (keyword) return fill(TEXTS.unsupported, { path, keyword });
+  return fill(TEXTS.refused, { why: line.replace(/^schema: /, "") });
 }
 
 /**
