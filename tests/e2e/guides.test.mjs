@@ -148,6 +148,7 @@ test("the types of all code are right", () => {
     paths: {
       tabloom: ["../package/index.d.ts"],
       "tabloom/element": ["../package/element.d.ts"],
+      "tabloom/element/parts": ["../package/element/parts.d.ts"],
       "tabloom/element/texts/*": ["../package/element/texts/*.d.ts"],
       "tabloom/prompt-api": ["../package/prompt-api.d.ts"],
     },
@@ -166,7 +167,7 @@ for (const { id, code } of scripts.filter(({ run }) => run)) {
       write: false,
       format: "esm",
       platform: "browser",
-      external: ["tabloom", "tabloom/element", "tabloom/prompt-api"],
+      external: ["tabloom", "tabloom/element", "tabloom/element/parts", "tabloom/prompt-api"],
       define: { "process.env.NODE_ENV": '"production"' },
     });
     await visit("guide.html", async (page) => {

@@ -68,7 +68,7 @@ export default {
   noMemory:
     "Dieses Gerät hat zu wenig Speicher für das Modell. Andere Tabs und Programme schließen und erneut versuchen.",
   gpuFailed: "Die Grafikhardware hat versagt. Erneut versuchen; hilft das nicht, den Browser neu starten.",
-  ended: "Die Engine dieses Chats ist nicht mehr da. Erneut versuchen oder die Seite neu laden.",
+  ended: "Die Engine ist nicht mehr da. Erneut versuchen oder die Seite neu laden.",
   crowded: "Gerade wird zu viel auf einmal gefragt. Kurz warten und erneut versuchen.",
   unexpected: "Etwas Unerwartetes ist passiert. Erneut versuchen oder die Seite neu laden.",
   outgrown: "Das ist zu lang für das Modell. Kürzen oder einen neuen Chat beginnen.",

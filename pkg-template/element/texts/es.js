@@ -68,7 +68,7 @@ export default {
   noMemory:
     "Este dispositivo tiene poca memoria para el modelo. Cierre otras pestañas y aplicaciones e inténtelo de nuevo.",
   gpuFailed: "El hardware gráfico falló. Inténtelo de nuevo; si vuelve a fallar, reinicie el navegador.",
-  ended: "El motor de este chat se ha detenido. Inténtelo de nuevo o recargue la página.",
+  ended: "El motor se ha detenido. Inténtelo de nuevo o recargue la página.",
   crowded: "Se está preguntando demasiado a la vez. Espere un momento e inténtelo de nuevo.",
   unexpected: "Ocurrió algo inesperado. Inténtelo de nuevo o recargue la página.",
   outgrown: "Es demasiado largo para el modelo. Acórtelo o empiece un chat nuevo.",

@@ -69,7 +69,7 @@ export default {
   noMemory:
     "Cet appareil a trop peu de mémoire pour le modèle. Fermez d’autres onglets et applications, puis réessayez.",
   gpuFailed: "Le matériel graphique a échoué. Réessayez ; si cela se répète, redémarrez le navigateur.",
-  ended: "Le moteur de ce chat s’est arrêté. Réessayez ou rechargez la page.",
+  ended: "Le moteur s’est arrêté. Réessayez ou rechargez la page.",
   crowded: "Trop de questions à la fois. Attendez un instant, puis réessayez.",
   unexpected: "Un événement inattendu s’est produit. Réessayez ou rechargez la page.",
   outgrown: "C’est trop long pour le modèle. Raccourcissez ou commencez un nouveau chat.",

@@ -32,7 +32,7 @@ const LATER = {
   unusable: "The model’s files are damaged, or of a kind that does not run here. Tell whoever runs this site.",
   noMemory: "This device has too little memory for the model. Close other tabs and apps, and try again.",
   gpuFailed: "The graphics hardware failed. Try again; if it fails again, restart the browser.",
-  ended: "The engine of this chat has stopped. Try again, or reload the page.",
+  ended: "The engine has stopped. Try again, or reload the page.",
   outgrown: "This is too long for the model. Shorten it, or begin a new chat.",
   crowded: "Too much is asked at once. Wait a moment, and try again.",
   unexpected: "Something unexpected happened. Try again, or reload the page.",
