@@ -62,6 +62,7 @@ export class History {
       return this.#storage?.getItem(this.#key);
     } catch {
       // Denied.
+      return undefined;
     }
   }
 
