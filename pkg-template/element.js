@@ -20,6 +20,7 @@ import { TabloomError } from "./error.js";
 /** @typedef {import("./element/types.js").TabloomChatEventMap} TabloomChatEventMap */
 /** @typedef {import("./element/prose/renderers.js").CodeRenderer} CodeRenderer */
 /** @typedef {import("./element/prose/renderers.js").MathRenderer} MathRenderer */
+/** @typedef {typeof import("./element/view/later.js").ALL} Texts */
 /** @typedef {import("./index.js").Engine} Engine */
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
 
@@ -100,6 +101,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart error - what went wrong
  * @csspart editing - that a question is being edited
  * @csspart next - the question that is asked once the answer has its end
+ * @csspart cleared - that the conversation was deleted
  * @csspart composer - the form of the input
  * @csspart input - the input
  * @csspart notice - what there is to say of what is attached or dictated
@@ -113,6 +115,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart retry - tries again after an error
  * @csspart processor - goes on with the CPU where there is no GPU
  * @csspart cancel - leaves a question as it was
+ * @csspart undo - brings back the conversation that was deleted
  * @csspart latest - goes to the newest message
  * @csspart attach - attaches text files
  * @csspart dictate - dictates, where the browser recognises speech on the device
@@ -125,7 +128,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart continue - goes on with an answer that was stopped
  * @csspart again - asks for another answer
  * @csspart versions - chooses among the versions of a message
- * @csspart older - shows the version before
+ * @csspart older - shows the previous version
  * @csspart newer - shows the next version
  * @csspart copy-code - copies a block of code
  *
@@ -135,11 +138,16 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @cssstate error - something went wrong
  */
 export class TabloomChat extends Base {
-  /** The texts of elements made from now on; change or set them, all or some, for another language. */
+  /**
+   * The texts of elements made from now on; change or set them, all or some, for another language.
+   *
+   * @returns {typeof TEXTS & Partial<Texts>}
+   */
   static get texts() {
     return TEXTS;
   }
 
+  /** @param {Partial<Texts>} some */
   static set texts(some) {
     Object.assign(TEXTS, some);
   }
@@ -153,7 +161,11 @@ export class TabloomChat extends Base {
   #internals = this.attachInternals?.();
   #engine = new ChatEngine({
     wanted: () => this.#wanted(),
-    onLoading: () => this.#chat.fail(null),
+    onLoading: () => {
+      this.#chat.fail(null);
+      // What goes wrong later may be the network.
+      import("./element/view/problems.js").catch(() => {});
+    },
     onProgress: (progress) => {
       this.#chat.view.progress(progress);
       this.#emit("tabloom-load", progress);
@@ -196,9 +208,9 @@ export class TabloomChat extends Base {
   connectedCallback() {
     this.#begun = true;
     if (!this.#history) {
-      this.#history = new History(this.storage, this.id || (this.model ?? ""), this);
-      const kept = this.#chat.conversation.messages.length > 0 ? [] : this.#history.read();
-      if (kept.length > 0) this.#chat.show(kept);
+      this.#history = new History(this.storage, this.id || (this.model ?? ""), this, () => this.#follow());
+      const kept = this.#history.read();
+      if (kept.length > 0 && this.#chat.conversation.messages.length === 0) this.#chat.show(kept);
     }
     this.#chat.update();
     if (this.autoload) this.#chat.autoload();
@@ -422,6 +434,12 @@ export class TabloomChat extends Base {
     const states = /** @type {any} */ (this.#internals)?.states;
     states?.clear();
     if (state !== "idle") states?.add(state);
+    this.#follow();
+  }
+
+  /** Shows what another tab has made of the conversation, once nothing is being answered here. */
+  #follow() {
+    if (this.#history?.stale && !this.#chat.busy) this.#chat.conversation.update(this.#history.read());
   }
 
   /**

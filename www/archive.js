@@ -22,6 +22,8 @@
 
 const DATABASE = "tabloom-demo";
 const [ENTRIES, CONVERSATIONS] = ["entries", "conversations"];
+/** Why the database does not open while another tab has it open as it was in an older version of the page. */
+const BLOCKED = new Error();
 /** Before the ids of conversations that were left while they were answered. */
 const LEFT = "tabloom-left:";
 
@@ -44,14 +46,15 @@ export class Archive extends EventTarget {
   /**
    * Whether conversations are kept for the next visit, or why they are not.
    *
-   * @returns {Promise<"kept" | "full" | "lost">}
+   * @returns {Promise<"kept" | "full" | "lost" | "newer" | "blocked">}
    */
   async state() {
     try {
       await this.#database;
       return this.#memory.size > 0 ? "full" : "kept";
-    } catch {
-      return "lost";
+    } catch (/** @type {any} */ error) {
+      if (error === BLOCKED) return "blocked";
+      return error.name === "VersionError" ? "newer" : "lost";
     }
   }
 
@@ -197,7 +200,10 @@ async function open() {
       for (const conversation of all.result) entries.put(entryOf(conversation));
     };
   };
-  const database = await settled(request);
+  const blocked = new Promise((_, reject) => {
+    request.onblocked = () => reject(BLOCKED);
+  });
+  const database = await Promise.race([settled(request), blocked]);
   // A later version of the page may change it.
   database.onversionchange = () => database.close();
   return database;

@@ -1,4 +1,5 @@
 // Says what it will measure, measures, draws, compares, and saves it.
+import { sentenceOf } from "./tabloom/element/parts.js";
 import { change, LOADS, measure, ROUNDS, runsOf, spread, TOKENS } from "./bench.js";
 import { Bars } from "./charts.js";
 import { $, html, write } from "./dom.js";
@@ -86,7 +87,8 @@ export class Benchmark {
       write($("bench-state"), TEXTS.done);
       keep(this.#report);
     } catch (/** @type {any} */ error) {
-      write($("bench-state"), signal.aborted ? TEXTS.stopped : error.message);
+      write($("bench-state"), signal.aborted ? TEXTS.stopped : sentenceOf(error));
+      $("bench-state").title = error.message;
       this.#loader.failed(error);
     } finally {
       this.#running = null;
@@ -143,8 +145,8 @@ export class Benchmark {
 
   /** Draws the peers' figures, and one's own where it is of their model. */
   #compare() {
-    const { name = "", device = "", adapter = "", runs = [] } = this.#report ?? {};
-    const same = /smollm2[-_ ]135m/i.test(name);
+    const { name = "", device = "", adapter = "", runs = [], weight_bytes: bytes = 0 } = this.#report ?? {};
+    const same = /smollm2[-_ ]135m/i.test(name) && bytes < PEERS.bytes;
     const own = same ? runs.filter((/** @type {Run} */ { requests, drafts }) => requests === 1 && !drafts) : [];
     PEERS.figures.forEach((group, i) => {
       const bars = group.engines.map(({ name, threads = 0, rate }) => ({

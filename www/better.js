@@ -2,9 +2,9 @@
 import { unquote } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
 import { $, html } from "./dom.js";
-import { formatBytes } from "./format.js";
+import { formatBytes, tenths } from "./format.js";
 import { BUILT_IN } from "./loader.js";
-import { LICENCE, SUGGESTED } from "./suggested.js";
+import { SUGGESTED } from "./suggested.js";
 import { fill, texts } from "./texts.js";
 
 /** @import { Probe, ProbedModel } from "./tabloom/index.js" */
@@ -52,19 +52,22 @@ export function fit({ neededBytes, storable }, { deviceBytes, budgetBytes }) {
 /**
  * What a model takes, in words.
  *
- * @param {{bytes: number, memory: number, about: keyof typeof texts.models}} model
+ * @param {{bytes: number, memory: number, about: keyof typeof texts.models, licence: string}} model
+ * @param {number} rate bytes per second at which the present one was downloaded, or 0
  */
-function costs({ bytes, memory, about }) {
-  const { downlink } = /** @type {any} */ (navigator).connection ?? {};
-  const minutes = downlink > 0 ? Math.ceil((bytes * 8) / (downlink * 1e6) / 60) : 0;
+function costs({ bytes, memory, about, licence }, rate) {
+  // Browsers that say so say less than is so.
+  const { downlink = 0 } = /** @type {any} */ (navigator).connection ?? {};
+  const speed = rate ? (rate * 8) / 1e6 : downlink;
+  const minutes = speed > 0 ? Math.ceil((bytes * 8) / (speed * 1e6) / 60) : 0;
   const values = {
     bytes: formatBytes(bytes),
     memory: formatBytes(memory),
-    licence: LICENCE,
+    licence,
     about: texts.models[about],
   };
   const { costs, costsTime } = texts.better;
-  return minutes ? fill(costsTime, { ...values, minutes, speed: downlink }) : fill(costs, values);
+  return minutes ? fill(costsTime, { ...values, minutes, speed: tenths(speed) }) : fill(costs, values);
 }
 
 /**
@@ -128,7 +131,7 @@ export class Better {
   /** Shows what would be loaded, and lets the visitor choose. */
   async #open() {
     const { fitting, best } = await suggestions();
-    $("upgrades").replaceChildren(...fitting.map((model) => choice(model, model === best)));
+    $("upgrades").replaceChildren(...fitting.map((model) => choice(model, model === best, this.#loader.rate)));
     this.#dialog.showModal();
     $("upgrades").querySelector(":checked")?.focus();
   }
@@ -139,12 +142,13 @@ export class Better {
  *
  * @param {Awaited<ReturnType<typeof suggestions>>["all"][number]} model
  * @param {boolean} best
+ * @param {number} rate
  */
-function choice(model, best) {
+function choice(model, best, rate) {
   const { name, address, fit } = model;
   const radio = html("input", { type: "radio", name: "model", value: address, required: "" });
   radio.checked = best;
-  const about = html("span", { class: "hint" }, `${costs(model)} ${fit}`);
+  const about = html("span", { class: "hint" }, `${costs(model, rate)} ${fit}`);
   const marked = best ? [html("span", { class: "recommended" }, texts.better.recommended)] : [];
   return html("li", {}, html("label", {}, radio, html("span", {}, html("strong", {}, name), ...marked, about)));
 }

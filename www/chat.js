@@ -90,8 +90,6 @@ export class Chat extends EventTarget {
       onError: (error) => {
         const { code, message } = error;
         if (code === "context_length_exceeded") Object.assign(error, { message: this.#tooLong(), cause: { message } });
-        // The engine's own words, for those who look.
-        problem.setAttribute("title", error.cause?.message ?? "");
         // In a small window it may be far below.
         requestAnimationFrame(() => problem.scrollIntoView({ block: "nearest" }));
       },

@@ -238,7 +238,9 @@ export class Conversations {
     const before = this.#state;
     this.#state = await this.#archive.state();
     const none = this.#entries.length === 0;
-    write($("nothing-kept"), this.#state === "lost" ? TEXTS.lost : none ? TEXTS.kept : "");
+    const { kept, lost, newer, blocked } = TEXTS;
+    const why = /** @type {Record<string, string>} */ ({ lost, newer, blocked })[this.#state];
+    write($("nothing-kept"), why ?? (none ? kept : ""));
     if (this.#state === "full") this.#say(TEXTS.full, false);
     else if (before === "full") this.hush();
     this.#draw();

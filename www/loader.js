@@ -1,5 +1,5 @@
 // The page's engine: loads a model, and another one later.
-import { isGone } from "./tabloom/element/parts.js";
+import { isGone, sentenceOf } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
 import { $ } from "./dom.js";
 import { SUGGESTED } from "./suggested.js";
@@ -11,6 +11,9 @@ const HUB = "https://huggingface.co";
 
 /** Errors by which files of this device are no model. */
 const NO_MODEL = ["fetch", "malformed", "truncated"];
+
+/** Where the rate of the first download is kept. */
+const RATE = "tabloom-rate";
 
 /** The model that comes with the page. */
 export const BUILT_IN = "model/";
@@ -24,6 +27,8 @@ export class Loader extends EventTarget {
   current = null;
   /** How long loading took, in milliseconds. */
   took = 0;
+  /** Bytes per second at which the built-in model was downloaded; 0 until it is. */
+  rate = knownRate();
   /** @type {Progress | null} null unless a model is being loaded */
   progress = null;
   /** Whether the CPU stands in for a GPU that is not there. */
@@ -145,18 +150,26 @@ export class Loader extends EventTarget {
    * @returns {Promise<Engine>}
    */
   async #engine(source, signal) {
+    let rate = 0;
     const onProgress = (/** @type {Progress} */ progress) => {
       if (signal.aborted) return;
       this.progress = progress;
+      if (progress.stage === "download") rate = progress.rate;
       this.dispatchEvent(new Event("progress"));
     };
+    const load = async (/** @type {import("./tabloom/index.js").LoadOptions} */ options) => {
+      const engine = await Engine.load(source, { ...options, onProgress, signal });
+      // Later it is read from the device.
+      if (source === BUILT_IN && rate > 0 && !this.rate) keepRate((this.rate = rate));
+      return engine;
+    };
     try {
-      return await Engine.load(source, { ...this.#options, onProgress, signal });
+      return await load(this.#options);
     } catch (/** @type {any} */ error) {
       // The built-in model is small enough for the CPU.
       if (error.code !== "no_gpu" || source !== BUILT_IN || this.withoutGpu) throw error;
       this.withoutGpu = true;
-      return Engine.load(source, { ...this.#options, device: "cpu", onProgress, signal });
+      return load({ ...this.#options, device: "cpu" });
     }
   }
 
@@ -175,7 +188,7 @@ export class Loader extends EventTarget {
  */
 function worded(error, source) {
   if (error.name === "AbortError") return error;
-  const [name, why] = [nameOf(source), error.message];
+  const [name, why] = [nameOf(source), sentenceOf(error)];
   const { failed, unfetched, notFound, unnamed, noModel } = texts.loader;
   const offered = [BUILT_IN, ...SUGGESTED.map(({ address }) => address)].includes(/** @type {string} */ (source));
   const fetched = allowed(source) ? fill(offered ? unfetched : notFound, { name }) : $("about-address").textContent;
@@ -183,6 +196,24 @@ function worded(error, source) {
   const addressed = error.code === "fetch" ? fetched : told;
   const message = typeof source !== "string" && NO_MODEL.includes(error.code) ? fill(noModel, { name }) : addressed;
   return Object.assign(new Error(message, { cause: error }), { code: error.code, param: error.param });
+}
+
+/** What was measured on another visit. */
+function knownRate() {
+  try {
+    return Number(localStorage.getItem(RATE));
+  } catch {
+    return 0;
+  }
+}
+
+/** @param {number} rate */
+function keepRate(rate) {
+  try {
+    localStorage.setItem(RATE, `${rate}`);
+  } catch {
+    // Denied or full: it is known as long as the page is.
+  }
 }
 
 /**

@@ -1,5 +1,6 @@
 // The view of the engine: reads its metrics while somebody looks, and more slowly after anything has happened, for as
 // long as its charts reach back: who looks later sees it.
+import { sentenceOf } from "./tabloom/element/parts.js";
 import { html, write } from "./dom.js";
 import { EngineView } from "./engine-view.js";
 import { KEPT, Samples } from "./samples.js";
@@ -75,7 +76,8 @@ export class Panel {
       } catch (/** @type {any} */ error) {
         // Another request would bring the engine back to life; only the visitor's requests may do that.
         if (!current()) return;
-        write(this.#state, error.message);
+        write(this.#state, sentenceOf(error));
+        this.#state.title = error.message;
         this.#view?.element.remove();
         return;
       }

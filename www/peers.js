@@ -3,15 +3,16 @@
 /** @import { texts } from "./texts.js" */
 
 /**
- * What was measured, for all of them.
+ * What was measured, for all of them; `bytes`: more than the model's weights take in 4 bits, less than in others.
  *
- * @type {{model: string, figures: {
+ * @type {{model: string, bytes: number, figures: {
  *   adapter: keyof typeof texts.bench.adapters,
  *   engines: {name: string, threads?: number, rate: number}[],
  * }[]}}
  */
 export const PEERS = {
   model: "SmolLM2 135M Instruct",
+  bytes: 120e6,
   figures: [
     {
       adapter: "swiftshader",
@@ -28,6 +29,7 @@ export const PEERS = {
       adapter: "lavapipe",
       engines: [
         { name: "Tabloom, WebGPU", rate: 16.3 },
+        { name: "Tabloom, WebGPU, hardware kernels", rate: 5.8 },
         { name: "wllama 3.8.1, WebGPU", rate: 1.2 },
         { name: "transformers.js 4.3.1, WebGPU, f16", rate: 0.37 },
       ],

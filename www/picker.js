@@ -1,11 +1,11 @@
 // Chooses the model: the built-in one, one that is kept, one of Hugging Face, or the visitor's own.
+import { sentenceOf } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
 import { addressOf } from "./addresses.js";
 import { $, button, html, write } from "./dom.js";
 import { formatBytes } from "./format.js";
 import { suggestions } from "./better.js";
 import { BUILT_IN, modelName } from "./loader.js";
-import { LICENCE } from "./suggested.js";
 import { fill, texts } from "./texts.js";
 
 const TEXTS = texts.picker;
@@ -92,21 +92,23 @@ export class Picker {
 
     const address = new URL(BUILT_IN, location.href).href;
     const others = kept.filter(({ model }) => model !== address);
-    const { source, current } = this.#loader;
+    const { source, current, name } = this.#loader;
     const builtIn = entry(texts.loader.builtIn, TEXTS.withPage, () => this.#use(BUILT_IN), source === BUILT_IN);
-    $("kept").replaceChildren(
-      builtIn,
-      ...others.map((model) => this.#kept(model, model.model === current?.info.model)),
-    );
+    const present = current?.info.model;
+    const listed = [address, ...others.map(({ model }) => model), ...all.map(({ address }) => address)];
+    const bytes = formatBytes(current?.info.weightBytes ?? 0);
+    const alone =
+      present === undefined || listed.includes(present) ? [] : [entry(name, fill(TEXTS.notKept, { bytes }))];
+    $("kept").replaceChildren(builtIn, ...alone, ...others.map((model) => this.#kept(model, model.model === present)));
 
     const here = new Set(others.filter(({ complete }) => complete).map(({ model }) => model));
     const rest = all.filter(({ address }) => !here.has(address));
     $("suggested").replaceChildren(
-      ...rest.map(({ name, address, bytes, about, fit }) => {
+      ...rest.map(({ name, address, bytes, about, licence, fit }) => {
         const values = { bytes: formatBytes(bytes), about: texts.models[about], fit };
-        const text = fill(TEXTS.suggested, { ...values, licence: LICENCE });
+        const text = fill(TEXTS.suggested, { ...values, licence });
         const marked = address === best?.address ? fill(TEXTS.recommended, { about: text }) : text;
-        return entry(name, marked, () => this.#use(address), false);
+        return entry(name, marked, () => this.#use(address), address === present);
       }),
     );
   }
@@ -127,7 +129,8 @@ export class Picker {
         await this.#list();
         $("close-picker").focus();
       } catch (/** @type {any} */ error) {
-        write($("room"), error.message);
+        write($("room"), sentenceOf(error));
+        $("room").title = error.message;
       }
     };
     item.append(button(TEXTS.delete, remove, { "aria-label": fill(TEXTS.deleteIt, { name }) }));
@@ -138,10 +141,10 @@ export class Picker {
 /**
  * @param {string} name
  * @param {string} about
- * @param {() => void} onClick
- * @param {boolean} present whether it is the model that is used now
+ * @param {() => void} [onClick]
+ * @param {boolean} [present] whether it is the model that is used now
  */
-function entry(name, about, onClick, present) {
+function entry(name, about, onClick = () => {}, present = true) {
   const said = present ? fill(TEXTS.inUse, { about }) : about;
   const text = html("div", {}, html("strong", {}, name), html("p", {}, said));
   const load = button(TEXTS.load, onClick, { "aria-label": fill(TEXTS.loadIt, { name }) });

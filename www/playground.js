@@ -1,4 +1,5 @@
 // Answers that are constrained by a JSON Schema, and checked against it.
+import { sentenceOf } from "./tabloom/element/parts.js";
 import { $, grow, html, write } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import { fill, texts } from "./texts.js";
@@ -51,6 +52,7 @@ export class Playground {
 
   #changed() {
     $("schema").setCustomValidity("");
+    $("schema").title = "";
     grow($("schema"), 2);
   }
 
@@ -69,6 +71,8 @@ export class Playground {
     try {
       const chunks = await engine.chat.completions.create(
         {
+          // So that a small model keeps to what it knows; who has chosen another gets that.
+          temperature: 0,
           ...this.#settings.params,
           messages: [{ role: "user", content: $("question").value }],
           stream: true,
@@ -103,7 +107,8 @@ export class Playground {
       if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return schema;
       field.setCustomValidity(TEXTS.object);
     } catch (/** @type {any} */ error) {
-      field.setCustomValidity(error.message);
+      field.setCustomValidity(TEXTS.broken);
+      field.title = error.message;
     }
     field.reportValidity();
     return undefined;
@@ -151,14 +156,18 @@ export class Playground {
 }
 
 /**
- * What an error says of the schema, not of the grammar around it.
+ * What an error says of the schema, not of the grammar around it, or else of what went wrong.
  *
- * @param {Error} error
+ * @param {any} error
  */
-function reasonOf({ message }) {
-  const line = message.split("\n")[0].replace(/^structured_outputs\.grammar(: at .* JSON schema(?=:))?/, TEXTS.schema);
+function reasonOf(error) {
+  if (error.code !== "invalid_request") return sentenceOf(error);
+  const line = error.message
+    .split("\n")[0]
+    .replace(/^structured_outputs\.grammar(?:: at .* JSON schema(?=:))?/, "schema");
   const [, path, keyword] = /(\S+): found (\S+), expected only keywords that/.exec(line) ?? [];
-  return keyword ? fill(TEXTS.unsupported, { path, keyword }) : line;
+  if (keyword) return fill(TEXTS.unsupported, { path, keyword });
+  return fill(TEXTS.refused, { why: line.replace(/^schema: /, "") });
 }
 
 /**

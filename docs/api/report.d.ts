@@ -8,11 +8,13 @@ export declare class TextCompletions {
 }
 
 // element.d.ts
+import { TEXTS } from "./element/texts.js";
 export type TabloomChatMessage = import("./element/types.js").TabloomChatMessage;
 export type TabloomChatState = import("./element/types.js").TabloomChatState;
 export type TabloomChatEventMap = import("./element/types.js").TabloomChatEventMap;
 export type CodeRenderer = import("./element/prose/renderers.js").CodeRenderer;
 export type MathRenderer = import("./element/prose/renderers.js").MathRenderer;
+export type Texts = typeof import("./element/view/later.js").ALL;
 export type Engine = import("./index.js").Engine;
 export type LoadOptions = import("./types.js").LoadOptions;
 declare const Base: {
@@ -21,126 +23,8 @@ declare const Base: {
 };
 export declare class TabloomChat extends Base {
     #private;
-    static get texts(): {
-        conversation: string;
-        user: string;
-        assistant: string;
-        title: string;
-        promise: string;
-        start: string;
-        input: string;
-        placeholder: string;
-        send: string;
-        stop: string;
-        clear: string;
-        copy: string;
-        copyQuestion: string;
-        copyCode: string;
-        copied: string;
-        notCopied: string;
-        edit: string;
-        editing: string;
-        cancel: string;
-        again: string;
-        continue: string;
-        older: string;
-        newer: string;
-        latest: string;
-        connecting: string;
-        download: string;
-        compile: string;
-        ready: string;
-        thinking: string;
-        next: string;
-        length: string;
-        full: string;
-        stopped: string;
-        forgotten: string;
-        problem: string;
-        noGpu: string;
-        interrupted: string;
-        retry: string;
-        processor: string;
-        attach: string;
-        attachments: string;
-        attached: string;
-        detach: string;
-        pasted: string;
-        asText: string;
-        drop: string;
-        characters: string;
-        tokens: string;
-        noText: string;
-        emptyFile: string;
-        picture: string;
-        unreadable: string;
-        tooLong: string;
-        over: string;
-        read: string;
-        dictate: string;
-        listening: string;
-        notHeard: string;
-    };
-    static set texts(some: {
-        conversation: string;
-        user: string;
-        assistant: string;
-        title: string;
-        promise: string;
-        start: string;
-        input: string;
-        placeholder: string;
-        send: string;
-        stop: string;
-        clear: string;
-        copy: string;
-        copyQuestion: string;
-        copyCode: string;
-        copied: string;
-        notCopied: string;
-        edit: string;
-        editing: string;
-        cancel: string;
-        again: string;
-        continue: string;
-        older: string;
-        newer: string;
-        latest: string;
-        connecting: string;
-        download: string;
-        compile: string;
-        ready: string;
-        thinking: string;
-        next: string;
-        length: string;
-        full: string;
-        stopped: string;
-        forgotten: string;
-        problem: string;
-        noGpu: string;
-        interrupted: string;
-        retry: string;
-        processor: string;
-        attach: string;
-        attachments: string;
-        attached: string;
-        detach: string;
-        pasted: string;
-        asText: string;
-        drop: string;
-        characters: string;
-        tokens: string;
-        noText: string;
-        emptyFile: string;
-        picture: string;
-        unreadable: string;
-        tooLong: string;
-        over: string;
-        read: string;
-        dictate: string;
-        listening: string;
-        notHeard: string;
-    });
+    static get texts(): typeof TEXTS & Partial<Texts>;
+    static set texts(some: Partial<Texts>);
     static renderers: {
         code: import("./element/prose/renderers.js").CodeRenderer | null;
         math: import("./element/prose/renderers.js").MathRenderer | null;
@@ -290,7 +174,8 @@ export declare class Editing {
 import type { TabloomChatMessage as Message } from "./types.js";
 export declare class History {
     #private;
-    constructor(storage: string | null, name: string, owner: Node);
+    constructor(storage: string | null, name: string, owner: Node, changed: () => void);
+    get stale(): boolean;
     read(): Message[];
     write(messages: Message[]): void;
 }
@@ -300,12 +185,22 @@ export declare function checked(messages: any, where?: string): Message[];
 export { isGone } from "./answering.js";
 export { Chat } from "./chat.js";
 export { grow, html, icon } from "./dom.js";
-export { checked } from "./history.js";
+export { History, checked } from "./history.js";
+export { Rendered } from "./prose/render.js";
 export { RENDERERS } from "./prose/renderers.js";
 export { unquote } from "./quotes.js";
 export { TEXTS } from "./texts.js";
 export { titleOf } from "./title.js";
+export { Follower } from "./view/follower.js";
 export { Message } from "./view/message.js";
+export { sentenceOf } from "./view/problems.js";
+
+// element/prose/render.d.ts
+export declare class Rendered {
+    #private;
+    constructor(parent: Element);
+    show(source: string, growing: boolean): Element[];
+}
 
 // element/prose/renderers.d.ts
 export type CodeRenderer = (text: string, language: string) => Node | null | Promise<Node | null>;
@@ -328,6 +223,7 @@ export declare function unquote(content: string): {
 
 // element/texts.d.ts
 export declare const TEXTS: {
+    locale: string;
     conversation: string;
     user: string;
     assistant: string;
@@ -342,8 +238,6 @@ export declare const TEXTS: {
     copy: string;
     copyQuestion: string;
     copyCode: string;
-    copied: string;
-    notCopied: string;
     edit: string;
     editing: string;
     cancel: string;
@@ -357,35 +251,16 @@ export declare const TEXTS: {
     compile: string;
     ready: string;
     thinking: string;
-    next: string;
     length: string;
     full: string;
     stopped: string;
     forgotten: string;
     problem: string;
-    noGpu: string;
-    interrupted: string;
     retry: string;
     processor: string;
     attach: string;
     attachments: string;
-    attached: string;
-    detach: string;
-    pasted: string;
-    asText: string;
-    drop: string;
-    characters: string;
-    tokens: string;
-    noText: string;
-    emptyFile: string;
-    picture: string;
-    unreadable: string;
-    tooLong: string;
-    over: string;
     read: string;
-    dictate: string;
-    listening: string;
-    notHeard: string;
 };
 
 // element/title.d.ts
@@ -452,6 +327,130 @@ export declare class Attachments {
     add(files: File[]): void;
 }
 
+// element/view/follower.d.ts
+export declare class Follower {
+    #private;
+    constructor(log: HTMLElement, onScroll: () => void);
+    get following(): boolean;
+    get distance(): number;
+    follow(): void;
+    stayAt(top: number): void;
+    toEnd(): void;
+}
+
+// element/view/later.d.ts
+export declare const ALL: {
+    locale: string;
+    conversation: string;
+    user: string;
+    assistant: string;
+    title: string;
+    promise: string;
+    start: string;
+    input: string;
+    placeholder: string;
+    send: string;
+    stop: string;
+    clear: string;
+    copy: string;
+    copyQuestion: string;
+    copyCode: string;
+    edit: string;
+    editing: string;
+    cancel: string;
+    again: string;
+    continue: string;
+    older: string;
+    newer: string;
+    latest: string;
+    connecting: string;
+    download: string;
+    compile: string;
+    ready: string;
+    thinking: string;
+    length: string;
+    full: string;
+    stopped: string;
+    forgotten: string;
+    problem: string;
+    retry: string;
+    processor: string;
+    attach: string;
+    attachments: string;
+    read: string;
+} & {
+    locale: string;
+    conversation: string;
+    user: string;
+    assistant: string;
+    title: string;
+    promise: string;
+    start: string;
+    input: string;
+    placeholder: string;
+    send: string;
+    stop: string;
+    clear: string;
+    copy: string;
+    copyQuestion: string;
+    copyCode: string;
+    edit: string;
+    editing: string;
+    cancel: string;
+    again: string;
+    continue: string;
+    older: string;
+    newer: string;
+    latest: string;
+    connecting: string;
+    download: string;
+    compile: string;
+    ready: string;
+    thinking: string;
+    length: string;
+    full: string;
+    stopped: string;
+    forgotten: string;
+    problem: string;
+    retry: string;
+    processor: string;
+    attach: string;
+    attachments: string;
+    read: string;
+    copied: string;
+    notCopied: string;
+    next: string;
+    cleared: string;
+    undo: string;
+    attached: string;
+    detach: string;
+    pasted: string;
+    asText: string;
+    drop: string;
+    characters: string;
+    tokens: string;
+    noText: string;
+    pdf: string;
+    picture: string;
+    emptyFile: string;
+    unreadable: string;
+    tooLong: string;
+    over: string;
+    dictate: string;
+    listening: string;
+    notHeard: string;
+    noGpu: string;
+    interrupted: string;
+    unfetched: string;
+    unusable: string;
+    noMemory: string;
+    gpuFailed: string;
+    ended: string;
+    outgrown: string;
+    crowded: string;
+    unexpected: string;
+};
+
 // element/view/message.d.ts
 import type { TabloomChatMessage } from "../types.js";
 export declare class Message {
@@ -472,6 +471,9 @@ export declare class Message {
     show(): Element[];
 }
 
+// element/view/problems.d.ts
+export declare function sentenceOf({ code, message, cause }: any): string;
+
 // element/view/view.d.ts
 import { Attachments } from "./attachments.js";
 import { Message } from "./message.js";
@@ -481,8 +483,7 @@ import type { TabloomChatMessage } from "../types.js";
 export type Actions = Record<"send" | "stop" | "clear" | "start" | "cancel" | "continue" | "retry" | "processor", () => void> & Record<"again" | "edit", (i: number) => void> & {
     version: (i: number, version: number) => void;
     engine: () => Engine | null;
-    prompt: Host["prompt"];
-};
+} & Pick<Host, "prompt">;
 export declare class View {
     #private;
     readonly input: HTMLTextAreaElement;
@@ -504,15 +505,12 @@ export declare class View {
         loaded: number;
         total: number;
     } | null): void;
-    problem(error: {
-        code?: string;
-        message: string;
-    } | null): void;
+    problem(error: any): Promise<void>;
     set editing(i: number | null);
     set forgotten(count: number);
     get content(): string;
     set content(content: string);
-    tell(text: string): void;
+    tell(text?: string): void;
     hush(): boolean;
     announce(text: string): void;
     refresh(): void;

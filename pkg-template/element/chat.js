@@ -3,7 +3,6 @@ import { Engine } from "../index.js";
 import { Answering } from "./answering.js";
 import { Conversation } from "./conversation.js";
 import { Editing } from "./editing.js";
-import { TEXTS } from "./texts.js";
 import { View } from "./view/view.js";
 
 /** @import { ChatCompletionChunk, ChatCompletionParams } from "../types.js" */
@@ -36,7 +35,8 @@ import { View } from "./view/view.js";
  * @property {() => void} [useProcessor] the visitor has chosen the CPU
  * @property {(state: TabloomChatState) => void} [onState]
  * @property {(detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void} [onMessage]
- * @property {(error: any) => void} [onError] called before it is shown
+ * @property {(error: any) => void} [onError] called before it is shown: in its own words if it has a `cause`, and
+ *   otherwise by what there is to say of its code
  * @property {(chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void} [onChunk] called
  *   with each piece of an answer, before the page is drawn
  */
@@ -73,7 +73,13 @@ export class Chat {
       prompt: host.prompt,
       send: () => this.#ask(),
       stop: () => this.stop(),
-      clear: () => (host.clear ? host.clear() : this.clear()),
+      clear: () => {
+        if (host.clear) return host.clear();
+        const { messages } = this.conversation;
+        const { content } = this.view;
+        this.clear();
+        import("./undo.js").then(({ offer }) => offer(this, messages, content));
+      },
       start: () => this.start(),
       again: (i) => this.again(i),
       edit: (i) => {
@@ -152,7 +158,8 @@ export class Chat {
   /** The same without the visitor's doing: where the page died of it, the visitor is asked. */
   autoload() {
     if (!Engine.interrupted) return this.start();
-    this.fail(new TabloomError({ code: "load_interrupted", message: TEXTS.interrupted }), () => this.start());
+    const message = "the page ended in a load";
+    this.fail(new TabloomError({ code: "load_interrupted", message }), () => this.start());
   }
 
   /** Asks what is in the composer, once that can be. */
@@ -160,7 +167,7 @@ export class Chat {
     if (!this.occupied) return void this.send(...this.editing.take());
     import("./waiting.js").then(
       ({ wait }) => wait(this),
-      ({ message }) => this.view.tell(message),
+      () => this.view.tell(),
     );
   }
 

@@ -1,3 +1,5 @@
+import { TEXTS } from "./texts.js";
+
 /**
  * A text with what it leaves open, in braces, filled in.
  *
@@ -5,5 +7,5 @@
  * @param {Record<string, string | number>} values
  */
 export function fill(text, values) {
-  return text.replace(/\{(\w+)\}/g, (whole, name) => values[name]?.toLocaleString() ?? whole);
+  return text.replace(/\{(\w+)\}/g, (whole, name) => values[name]?.toLocaleString(TEXTS.locale) ?? whole);
 }

@@ -2,43 +2,67 @@
 
 /** @import { TabloomChatMessage as Message } from "./types.js" */
 
-/** @type {Record<string, Node>} the elements whose conversations are at these keys */
-const owners = {};
+/** @type {Record<string, {owner: Node, changed: () => void}>} the elements whose conversations are at these keys */
+const owners = Object.create(null);
+
+globalThis.addEventListener?.("storage", ({ key }) => owners[key ?? ""]?.changed());
 
 /** The storage of one conversation; without a kind of storage, `session` or `local`, it keeps nothing. */
 export class History {
   #kind;
   #key;
+  /** @type {string | null | undefined} what is shown of what was there */
+  #known;
 
   /**
    * @param {string | null} storage
    * @param {string} name
    * @param {Node} owner of other elements on the page with this name, each has a conversation of its own
+   * @param {() => void} changed called when another tab has written there
    */
-  constructor(storage, name, owner) {
+  constructor(storage, name, owner, changed) {
     this.#kind = storage;
     this.#key = `tabloom-chat:${name}`;
-    while (owners[this.#key]?.isConnected) this.#key += "+";
-    owners[this.#key] = owner;
+    while (owners[this.#key]?.owner.isConnected) this.#key += "+";
+    owners[this.#key] = { owner, changed };
+  }
+
+  /** Whether there is something else than what was read or written. */
+  get stale() {
+    return this.#kept !== this.#known;
   }
 
   /** @returns {Message[]} */
   read() {
+    this.#known = this.#kept;
     try {
-      return checked(JSON.parse(this.#storage?.getItem(this.#key) ?? "[]"));
+      return checked(JSON.parse(this.#known ?? "[]"));
     } catch {
-      // The browser denies it, or another script has written there.
+      // Another script has written there.
       return [];
     }
   }
 
   /** @param {Message[]} messages */
   write(messages) {
+    const apart = messages.length > 0 && this.stale;
+    const all = apart ? joined(this.read(), messages) : messages;
+    const text = all.length > 0 ? JSON.stringify(all) : null;
     try {
-      if (messages.length > 0) this.#storage?.setItem(this.#key, JSON.stringify(messages));
+      if (text) this.#storage?.setItem(this.#key, text);
       else this.#storage?.removeItem(this.#key);
+      if (!apart) this.#known = this.#kept;
     } catch {
       // Denied or full: the conversation is only on the page.
+    }
+  }
+
+  get #kept() {
+    try {
+      return this.#storage?.getItem(this.#key);
+    } catch {
+      // Denied.
+      return undefined;
     }
   }
 
@@ -46,6 +70,20 @@ export class History {
   get #storage() {
     return /** @type {any} */ (globalThis)[`${this.#kind}Storage`];
   }
+}
+
+/**
+ * What another tab has kept, with the last turn of this one in its place.
+ *
+ * @param {Message[]} kept
+ * @param {Message[]} messages
+ */
+function joined(kept, messages) {
+  const turn = messages.slice(messages.findLastIndex(({ role }) => role === "user"));
+  const at = kept.findLastIndex(({ role, content }) => role === "user" && content === turn[0].content);
+  if (at < 0) return [...kept, ...turn];
+  kept.splice(at, kept[at + 1]?.role === "assistant" ? 2 : 1, ...turn);
+  return kept;
 }
 
 /**

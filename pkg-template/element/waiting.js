@@ -1,7 +1,7 @@
 import { html } from "./dom.js";
 import { fill } from "./fill.js";
-import { TEXTS } from "./texts.js";
 import { titleOf } from "./title.js";
+import { ALL as TEXTS } from "./view/later.js";
 
 /**
  * Has what is in the composer wait until it can be asked.

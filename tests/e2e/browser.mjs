@@ -110,18 +110,26 @@ export async function saved(page, button) {
     return savedByFirefox();
   }
   const [download] = await Promise.all([page.waitForEvent("download"), button.click()]);
-  return { name: download.suggestedFilename(), content: JSON.parse(await readFile(await download.path(), "utf8")) };
+  return read(download.suggestedFilename(), await readFile(await download.path(), "utf8"));
+}
+
+/**
+ * @param {string} name
+ * @param {string} text
+ */
+function read(name, text) {
+  return { name, content: name.endsWith(".json") ? JSON.parse(text) : text };
 }
 
 /** The next file in the folder of downloads, once it is whole. */
 async function savedByFirefox() {
   for (const end = Date.now() + 60_000; Date.now() < end; ) {
     await new Promise((resolve) => setTimeout(resolve, 50));
-    const [name] = (await readdir(downloads)).filter((name) => name.endsWith(".json"));
+    const [name] = (await readdir(downloads)).filter((name) => /\.(?:json|md)$/.test(name));
     const text = name && (await readFile(join(downloads, name), "utf8"));
     if (!text) continue;
     await rm(join(downloads, name));
-    return { name, content: JSON.parse(text) };
+    return read(name, text);
   }
   throw new Error("Firefox has saved nothing in a minute");
 }

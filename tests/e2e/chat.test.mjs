@@ -296,7 +296,9 @@ describe("with the built-in model made greedy", () => {
     await page.locator("#clear").click();
     await page.locator(INPUT).fill("Tell me a story. ".repeat(500));
     const notice = page.locator("#conversation [part=notice]");
-    await notice.filter({ hasText: /^Too long: [\d,]+ tokens, and the model's context has 1,024\.$/ }).waitFor();
+    await notice
+      .filter({ hasText: /^Too long: [\d,]+ tokens, and the model’s context has 1,024\. Shorten it\.$/ })
+      .waitFor();
     assert.ok(await page.locator(SEND).isDisabled());
     assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
     await page.locator("#clear").click();
@@ -360,7 +362,7 @@ test("a question can be asked while the model is loaded, and loading can be canc
   await page.locator(`${MESSAGES}.user`).waitFor();
   await page.locator(STOP).click();
   await page.locator(SEND).waitFor();
-  const start = page.getByRole("button", { name: "Answer again" });
+  const start = page.getByRole("button", { name: "Regenerate" });
   await start.click();
   await page.locator("#conversation .status").waitFor();
   release();

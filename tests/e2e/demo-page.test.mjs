@@ -1,7 +1,9 @@
 // The demo page beyond a question and its answer: what is kept, changed, measured, and how it looks and
 // works for everybody.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, saved, testBeyondFirefox, url, waitUntil } from "./browser.mjs";
@@ -61,6 +63,16 @@ describe("a first visit on a phone", () => {
       early.filter((path) => /playground|bench|panel|language-model|code|math/.test(path)),
       [],
     );
+    // Nor does another module have it.
+    const scripts = early.filter((path) => path.endsWith(".js"));
+    const texts = await Promise.all(scripts.map(async (path) => (await fetch(`${url}${path}`)).text()));
+    for (const id of ["bench-peers", "play-stop", "tab-2"]) {
+      assert.deepEqual(
+        scripts.filter((_, i) => texts[i].includes(id)),
+        [],
+        id,
+      );
+    }
     const weigh = async (path) => {
       const response = await fetch(`${url}${path}`);
       const params = { [constants.BROTLI_PARAM_QUALITY]: 5 };
@@ -74,13 +86,7 @@ describe("a first visit on a phone", () => {
 
   testBeyondFirefox("shifts")("nothing jumps while it loads and first answers", async () => {
     const context = await browser.newContext(PHONE);
-    await context.addInitScript(() => {
-      globalThis.shifted = 0;
-      const add = (/** @type {any[]} */ shifts) => {
-        for (const { value, hadRecentInput } of shifts) if (!hadRecentInput) shifted += value;
-      };
-      new PerformanceObserver((list) => add(list.getEntries())).observe({ type: "layout-shift", buffered: true });
-    });
+    await context.addInitScript(noteShifts);
     const { page } = await ready(context, address);
     await ask(page, QUESTION);
     await page.waitForTimeout(500);
@@ -88,7 +94,36 @@ describe("a first visit on a phone", () => {
     assert.ok(shift < 0.05, `a layout shift of ${shift}`);
     await context.close();
   });
+
+  testBeyondFirefox("shifts")(
+    "nothing jumps where it turns out late that there is no GPU, which is told in sight",
+    async () => {
+      const without = await launch({ webgpu: false });
+      const context = await without.newContext(PHONE);
+      await context.addInitScript(noteShifts);
+      await context.addInitScript(() =>
+        Object.defineProperty(Navigator.prototype, "gpu", { value: { requestAdapter: async () => null } }),
+      );
+      const { page } = await ready(context, `${url}?temperature=0`);
+      const told = page.locator("#adapter", { hasText: "This browser offers no WebGPU" });
+      await told.waitFor();
+      const { y, height } = await told.boundingBox();
+      assert.ok(y + height < (await page.locator(INPUT).boundingBox()).y, "it is in sight");
+      const shift = await page.evaluate(() => shifted);
+      assert.ok(shift < 0.05, `a layout shift of ${shift}`);
+      await without.close();
+    },
+  );
 });
+
+/** Runs in a page before its own scripts: adds up how far what is shown jumps, in `shifted`. */
+function noteShifts() {
+  globalThis.shifted = 0;
+  const add = (/** @type {any[]} */ shifts) => {
+    for (const { value, hadRecentInput } of shifts) if (!hadRecentInput) shifted += value;
+  };
+  new PerformanceObserver((list) => add(list.getEntries())).observe({ type: "layout-shift", buffered: true });
+}
 
 /** Runs in a page before its own scripts: while it is `deaf`, it does not hear what other tabs have changed. */
 function deafen() {
@@ -152,14 +187,14 @@ describe("conversations", () => {
     assert.ok(await page.locator("#conversation [part=editing]").isVisible());
     await ask(page, goldens[1].messages[0].content);
     assert.deepEqual(await said(page), [goldens[1].messages[0].content, goldens[1].answer]);
-    await page.getByRole("button", { name: "The version before" }).click();
+    await page.getByRole("button", { name: "Previous version" }).click();
     assert.deepEqual(await said(page), before);
-    await page.getByRole("button", { name: "The next version" }).click();
+    await page.getByRole("button", { name: "Next version" }).click();
     assert.deepEqual(await said(page), [goldens[1].messages[0].content, goldens[1].answer]);
   });
 
   test("an answer is made anew, by the same settings the same; both stay after a reload", async () => {
-    await page.getByRole("button", { name: "Answer again" }).last().click();
+    await page.getByRole("button", { name: "Regenerate" }).last().click();
     assert.equal(await answered(page), goldens[1].answer);
     const versions = page.locator(`${MESSAGES}.assistant .versions`);
     assert.equal(await versions.textContent(), "2/2");
@@ -378,6 +413,56 @@ describe("conversations", () => {
     assert.deepEqual(problems, []);
   });
 
+  test("what is saved as Markdown can be read, and what is saved as JSON is imported as it was", async () => {
+    const i = (await titles(page)).indexOf("A fox");
+    await page.locator("#conversation-list .title").nth(i).click();
+    const [question, answer] = await said(page);
+    const save = async (name) => {
+      await page.locator("#conversation-list .icon").nth(i).click();
+      return saved(page, page.getByRole("menuitem", { name }));
+    };
+    const { name, content: markdown } = await save("Save as Markdown");
+    assert.equal(name, "A-fox.md");
+    const pieces = markdown.split(/\n+/).filter(Boolean);
+    assert.deepEqual(pieces.slice(0, 4), ["# A fox", "**You**", question, "**Assistant**"]);
+    assert.ok(markdown.includes(answer.trim().split("\n")[0]), markdown);
+
+    const { content } = await save("Save as JSON");
+    const copy = { name: "copy.json", mimeType: "application/json" };
+    const buffer = Buffer.from(JSON.stringify({ ...content, title: "A copy" }));
+    await page.locator("#import-file").setInputFiles({ ...copy, buffer });
+    await page.locator("#conversation-list [aria-current=true]", { hasText: "A copy" }).waitFor();
+    assert.deepEqual(await said(page), [question, answer]);
+    const at = (await titles(page)).indexOf("A copy");
+    await page.locator("#conversation-list .icon").nth(at).click();
+    const again = await saved(page, page.getByRole("menuitem", { name: "Save as JSON" }));
+    const { title, changed } = content;
+    assert.deepEqual({ ...again.content, title, changed }, { pinned: false, ...content });
+    await choose(page, at, "Delete");
+    await page.locator("#conversation-list .title", { hasText: "A copy" }).waitFor({ state: "detached" });
+  });
+
+  test("all are deleted, and brought back by one button", async () => {
+    const before = await titles(page);
+    assert.ok(before.length > 1);
+    await page.locator("#delete-all").click();
+    await page.locator("#said", { hasText: `Deleted ${before.length} conversations.` }).waitFor();
+    assert.deepEqual(await titles(page), []);
+    await page.locator("#undo").click();
+    await page.waitForFunction(
+      (count) => document.querySelectorAll("#conversation-list li").length === count,
+      before.length,
+    );
+    assert.deepEqual(await titles(page), before);
+    await page.reload();
+    await page
+      .locator("#conversation-list li")
+      .nth(before.length - 1)
+      .waitFor();
+    assert.deepEqual(await titles(page), before);
+    await loaded(page);
+  });
+
   test("one is found by what was said, and one is imported; a file that is none is refused in words", async () => {
     await page.locator("#search").fill("once UPON");
     await page.waitForFunction(() => document.querySelectorAll("#conversation-list li").length === 1);
@@ -402,9 +487,7 @@ describe("conversations", () => {
     await page.locator("#conversation-list .title", { hasText: "From a file" }).waitFor();
     await page.locator("#said", { hasText: "Imported “From a file”." }).waitFor();
     await page.locator("#import-file").setInputFiles(file("rubbish.json", "{"));
-    await page
-      .locator("#said", { hasText: "rubbish.json holds no conversation of this page: it is not JSON" })
-      .waitFor();
+    await page.locator("#said", { hasText: "rubbish.json is not a saved conversation: it is not JSON" }).waitFor();
     await page.locator("#import-file").setInputFiles(file("other.json", '{"messages": [{"role": "root"}]}'));
     await page.locator("#said", { hasText: "it has no messages as “Save as JSON” writes them" }).waitFor();
     await page.locator("#conversation-list .title", { hasText: "A fox" }).click();
@@ -483,11 +566,11 @@ describe("conversations", () => {
     await page.locator(MESSAGES).first().waitFor();
     await loaded(page);
     assert.equal(await tokens(), stopped);
-    await page.locator(MESSAGES).last().getByRole("button", { name: "Answer again" }).click();
+    await page.locator(MESSAGES).last().getByRole("button", { name: "Regenerate" }).click();
     await answered(page);
     const whole = await tokens();
     assert.ok(whole > stopped, `${whole} tokens`);
-    await page.locator(MESSAGES).last().getByRole("button", { name: "The version before" }).click();
+    await page.locator(MESSAGES).last().getByRole("button", { name: "Previous version" }).click();
     await page.waitForFunction(
       (title) => document.getElementById("speed").title === title,
       `${stopped} of 1,024 tokens`,
@@ -601,7 +684,7 @@ describe("conversations", () => {
     const parted = (count) => document.querySelectorAll("#conversation-list li").length > count;
     await Promise.any(both.map((one) => one.waitForFunction(parted, count)));
     const told = "#said:not([hidden]) span";
-    const own = ["Another tab asked here, too: this is a conversation of its own now."];
+    const own = ["Another tab asked here, too: your question was moved to a new conversation."];
     const words = await Promise.all(both.map((one) => one.locator(told).allTextContents()));
     assert.deepEqual(words.flat(), own, "the tab that has the new one says so");
     const [a, b] = [await said(page), await said(other.page)];
@@ -799,6 +882,30 @@ describe("what the browser does not keep", () => {
     await page.context().close();
   });
 
+  test("conversations that a newer version of the page keeps, or an older one holds, are told as that", async () => {
+    const context = await browser.newContext();
+    await context.addInitScript(() => {
+      // As a later version of the page would.
+      if (document.location.search.includes("newer")) indexedDB.open("tabloom-demo", 99);
+    });
+    const newer = await open(context, `${address}&newer`);
+    const told = newer.page.locator("#nothing-kept");
+    await told.filter({ hasText: "A newer version of this page keeps conversations here. Reload the page." }).waitFor();
+    assert.equal(await ask(newer.page, QUESTION), FRANCE.answer);
+    await context.close();
+
+    const other = await browser.newContext();
+    const { page: older } = await open(other, `${url}sw.js`);
+    await older.evaluate(() =>
+      new Promise(
+        (done) => (indexedDB.open("tabloom-demo", 1).onsuccess = ({ target }) => done((globalThis.held = target))),
+      ).then(() => {}),
+    );
+    const { page } = await open(other, address);
+    await page.locator("#nothing-kept", { hasText: "Another tab has an older version of this page open" }).waitFor();
+    await other.close();
+  });
+
   test("a conversation of another version is told, stays as it is, and can be saved", async () => {
     const { page, problems } = await fresh();
     const strange = [
@@ -838,7 +945,7 @@ describe("what the browser does not keep", () => {
       input.files = data.files;
       input.dispatchEvent(new Event("change"));
     });
-    await page.locator("#said", { hasText: "large.json holds no conversation of this page: it is larger" }).waitFor();
+    await page.locator("#said", { hasText: "large.json is not a saved conversation: it is larger" }).waitFor();
     assert.equal(await page.locator(INPUT).inputValue(), "a draft");
     assert.deepEqual(problems, []);
     await page.context().close();
@@ -886,7 +993,7 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
   await notice.filter({ hasText: "cat.png holds neither text nor a model." }).waitFor();
   assert.equal(await chip.count(), 1);
   await drop(page, "#conversation .log", [["long.txt", "fox ".repeat(5_000)]]);
-  await notice.filter({ hasText: /Too long: [\d,]+ tokens, and the model's context has [\d,]+\./ }).waitFor();
+  await notice.filter({ hasText: /Too long: [\d,]+ tokens, and the model’s context has [\d,]+\./ }).waitFor();
   await page.getByRole("button", { name: "Remove long.txt" }).click();
 
   await ask(page, "");
@@ -905,6 +1012,32 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
   await page.locator(PROBLEM, { hasText: "Built-in model stays. x.gguf is not a model: it is neither" }).waitFor();
   assert.equal(await chip.count(), 1);
   assert.deepEqual(problems, []);
+  await page.context().close();
+});
+
+test("who reads back while an answer grows stays there, and finds back to the end", async () => {
+  const { page } = await fresh({ viewport: { width: 400, height: 400 } });
+  await begin(page, STORY);
+  const log = page.locator("#conversation .log");
+  const more = async (characters) => {
+    const before = await page.locator(`${MESSAGES}.assistant .text`).textContent();
+    await holdAnswers(page, characters);
+    await page.waitForFunction((before) => shadow(".assistant .text").at(-1).textContent !== before, before);
+  };
+  const room = () => log.evaluate((log) => log.scrollHeight - log.clientHeight);
+  for (let characters = 60; characters < 600 && (await room()) < 40; characters += 60) await more(characters);
+  assert.ok((await room()) >= 40, "there is something to scroll");
+  await log.hover();
+  await page.mouse.wheel(0, -16);
+  const latest = page.getByRole("button", { name: "Go to the end" });
+  await latest.waitFor();
+  const top = await log.evaluate((log) => log.scrollTop);
+  await page.setViewportSize({ width: 400, height: 380 });
+  await answered(page);
+  assert.ok((await log.evaluate((log) => log.scrollTop)) <= top + 1);
+  await latest.click();
+  await latest.waitFor({ state: "hidden" });
+  assert.ok((await log.evaluate((log) => log.scrollHeight - log.clientHeight - log.scrollTop)) < 2);
   await page.context().close();
 });
 
@@ -1050,7 +1183,7 @@ test("settings are used, kept and put back", async () => {
   const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
   await page.locator("#tab-settings").click();
   await page.getByLabel("Temperature").fill("0");
-  await page.getByLabel("Most tokens of an answer").fill("3");
+  await page.getByLabel("Max tokens").fill("3");
   await page.getByRole("switch", { name: "Speculative decoding" }).uncheck();
   await page.getByLabel("Top-p").fill("7");
   await page.keyboard.press("Tab");
@@ -1074,7 +1207,7 @@ test("settings are used, kept and put back", async () => {
   assert.equal(await prompt.inputValue(), "Written by hand.");
   assert.equal(await page.getByLabel("Temperature").inputValue(), "0");
   await page.getByRole("button", { name: "Back to the defaults" }).click();
-  assert.equal(await page.getByLabel("Most tokens of an answer").inputValue(), "");
+  assert.equal(await page.getByLabel("Max tokens").inputValue(), "");
   assert.equal(await page.getByRole("switch", { name: "Speculative decoding" }).isChecked(), true);
   await page.context().close();
 });
@@ -1083,7 +1216,7 @@ test("what is too long for the context is told where it is written, and an answe
   const { page } = await fresh();
   const lines = Array.from({ length: 100 }, (_, i) => `This is line ${i} of a long text.`).join("\n");
   const tooLong = page.locator("#conversation .notice", {
-    hasText: /^Too long: [\d,]+ tokens, and the model's context has 1,024\.$/,
+    hasText: /^Too long: [\d,]+ tokens, and the model’s context has 1,024\. Shorten it\.$/,
   });
   await page.locator(INPUT).fill(lines);
   await tooLong.waitFor();
@@ -1132,7 +1265,8 @@ describe("the playground", () => {
   let page;
 
   before(async () => {
-    ({ page } = await fresh());
+    // With the settings that visitors find.
+    ({ page } = await ready(await browser.newContext(), `${url}?device=cpu`));
     await view(page, "playground");
   });
 
@@ -1230,7 +1364,7 @@ describe("the playground", () => {
     await page.locator("#schema").fill('{"type": "nonsense"}');
     await page.locator("#play-run").click();
     await page.locator("#verdict.bad").waitFor();
-    assert.match(await page.locator("#verdict").textContent(), /^schema: .*nonsense$/);
+    assert.match(await page.locator("#verdict").textContent(), /^Answers cannot be held to this schema\. .*nonsense$/);
     await page.locator("#schema").fill("{");
     await page.locator("#play-run").click();
     assert.equal(await page.locator("#verdict").textContent(), "", "what was said of another schema is gone");
@@ -1326,10 +1460,23 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   assert.deepEqual(await texts("#bench-peers li"), peers, "figures of another model are not compared");
   const documented = await readFile(new URL("../../docs/performance.md", import.meta.url), "utf8");
   const [, measured] = documented.split("## Comparison with other engines");
-  for (const peer of peers) {
-    const [, name, rate] = /^(\w+).*?([\d.]+)$/.exec(peer.replace(/(threads?|CPU|WebGPU|f16)(?=[\d.]+$)/, "$1 "));
-    assert.ok(measured.includes(name) && measured.includes(rate), peer);
-  }
+  const figures = (engine, adapter) => {
+    const [, row] = new RegExp(`^\\| ${engine}[^|]*\\| ([^|]+) \\|`, "m").exec(
+      measured.split(/^On lavapipe/m)[adapter],
+    );
+    return row.split(" / ").map(Number);
+  };
+  const shown = peers.map((peer) => Number(/[\d.]+$/.exec(peer.replace(/f16(?=[\d.]+$)/, "f16 "))[0]));
+  const documentedRates = [
+    ...["Tabloom, WebGPU", "Tabloom, CPU", "wllama, CPU", "transformers.js, CPU"].flatMap((name) => figures(name, 0)),
+    ...[
+      "Tabloom, kernels for software",
+      "Tabloom, kernels for graphics",
+      "wllama, WebGPU",
+      "transformers.js, WebGPU",
+    ].flatMap((name) => figures(name, 1)),
+  ];
+  assert.deepEqual(shown, documentedRates, "each engine's figure is that of the documentation");
 
   // What a visitor finds who comes back.
   await page.reload();
@@ -1436,7 +1583,9 @@ describe("the choice of a model", () => {
     await page.locator("#choose").click();
     await page.getByLabel("Address of a folder").fill("hello world");
     await page.keyboard.press("Enter");
-    await problem.filter({ hasText: "stays. “hello world” names no model. Enter a name on Hugging Face" }).waitFor();
+    await problem
+      .filter({ hasText: "stays. “hello world” is not a model name. Enter a name on Hugging Face" })
+      .waitFor();
     await page.getByRole("button", { name: "Try again" }).click();
     await page.locator("#picker[open]").waitFor();
     assert.equal(await page.getByLabel("Address of a folder").inputValue(), "hello world");
@@ -1486,7 +1635,7 @@ describe("the choice of a model", () => {
     for (const text of await choices.allTextContents()) {
       assert.match(
         text,
-        /[\d.]+ [MG]B to download(, about \d+ min at [\d.]+ Mbit\/s)?; [\d.]+ [MG]B of memory; licence Apache/,
+        /[\d.]+ [MG]B to download, about \d+ min at [\d,.]+ Mbit\/s; [\d.]+ [MG]B of memory; licence Apache/,
       );
       // These would be too slow without a GPU.
       assert.doesNotMatch(text, /graphics card/);
@@ -1578,10 +1727,14 @@ describe("the choice of a model", () => {
       ["#site-line", "#site .hint"].map((one) => document.querySelector(one).getBoundingClientRect()),
     );
     assert.ok(above.bottom <= below.top, "what is said of the lines is below them");
+    // A stranger's site has no built-in model.
     assert.match(
       line,
-      /^<script type="module" src="\/tabloom\/element\.js"><\/script>\n<tabloom-chat model="\/models\/my-model\/"><\/tabloom-chat>$/,
+      /^<script type="module" src="\/tabloom\/element\.js"><\/script>\n<tabloom-chat model="([\w.-]+)"><\/tabloom-chat>$/,
     );
+    const { REGISTRY } = await import("../../pkg-template/models/registry.js");
+    assert.ok(Object.hasOwn(REGISTRY, /model="(.*)"/.exec(line)[1]), line);
+    await page.locator("#site-about", { hasText: "The built-in model is on this page alone" }).waitFor();
     await allowClipboard(page);
     await page.locator("#copy-site").click();
     await page.locator("#site-said", { hasText: "Copied." }).waitFor();
@@ -1601,6 +1754,41 @@ describe("the choice of a model", () => {
     await page.locator("#room", { hasText: "There is no network now" }).waitFor();
     await page.context().setOffline(false);
     await page.keyboard.press("Escape");
+  });
+
+  test("models of this device are marked, too, and the line for a site says that others lack them", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "own-model-"));
+    for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]) {
+      await writeFile(join(folder, name), await modelFile(name));
+    }
+    const { page } = await fresh();
+    await page.locator("#choose").click();
+    await page.locator("#folder").setInputFiles(folder);
+    const name = folder.split("/").at(-1);
+    await page.locator("#model-name", { hasText: name }).waitFor();
+    await page.locator("#choose").click();
+    const present = page.locator("#picker [aria-current=true]");
+    await present.filter({ hasText: name }).waitFor();
+    assert.equal(await present.count(), 1);
+    assert.match(await present.textContent(), /In use; [\d.]+ MB, not kept for the next visit/);
+    await page.keyboard.press("Escape");
+    await page.locator("#chat .embed").click();
+    await page.locator("#site-about", { hasText: "put them on your server, here as /models/my-model/" }).waitFor();
+    assert.match(await page.locator("#site-line").textContent(), /model="\/models\/my-model\/"/);
+    await page.context().close();
+    await rm(folder, { recursive: true });
+  });
+
+  test("suggested models are pinned as the package's names are, and each has a licence and a size", async () => {
+    const { REGISTRY } = await import("../../pkg-template/models/registry.js");
+    const { SUGGESTED } = await import("../../www/suggested.js");
+    const pinned = new Map(Object.values(REGISTRY).map((name) => /** @type {[string, string]} */ (name.split("@"))));
+    for (const { repository, revision, file = "", licence, bytes, address } of SUGGESTED) {
+      assert.equal(revision, pinned.get(repository), repository);
+      assert.equal(address, `https://huggingface.co/${repository}/resolve/${revision ?? "main"}/${file}`);
+      assert.ok(/^[\w.-]+\/[\w.-]+$/.test(repository) && /\d$/.test(licence) && bytes > 1e8, address);
+    }
+    assert.ok(SUGGESTED.some(({ revision }) => revision));
   });
 
   test("suggestions tell their size, and what is known of their fit", async () => {
@@ -1664,7 +1852,7 @@ describe("the choice of a model", () => {
     await page.waitForTimeout(500);
     assert.match(await page.locator("#model-size").textContent(), /^[\d.]+ MB$/);
     const [, part] = await said(page);
-    await page.getByRole("button", { name: "Go on with this answer" }).click();
+    await page.getByRole("button", { name: "Continue" }).click();
     const whole = await answered(page);
     assert.ok(whole.startsWith(part) && whole.length > part.length, whole);
   });
@@ -1766,6 +1954,24 @@ describe("for everybody", () => {
     const { page } = await fresh({ reducedMotion: "reduce" });
     await ask(page, QUESTION);
     await page.locator("#conversation-list li").waitFor();
+    // The first stop leads past the list, of which each conversation has two.
+    const focused = () => page.evaluate(() => document.activeElement.id);
+    await page.locator("h1").click();
+    await page.keyboard.press("Shift+Tab");
+    assert.equal(await focused(), "skip");
+    const { width, height } = await page.locator("#skip").boundingBox();
+    assert.ok(width > 50 && height > 10, "it is seen");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), "conversation");
+    assert.ok(await page.locator("#chat").isVisible());
+    await page.locator("#conversation-list .title").focus();
+    let stops = 0;
+    while (await page.locator("#conversation-list li").evaluate((row) => row.contains(document.activeElement))) {
+      stops++;
+      await page.keyboard.press("Tab");
+    }
+    assert.equal(stops, 2);
     for (const name of VIEWS) {
       await view(page, name);
       const { missed, unseen } = await walk(page);
@@ -1783,6 +1989,65 @@ describe("for everybody", () => {
     const moving = await page.evaluate(() => document.getAnimations().length);
     assert.equal(moving, 0, "nothing moves for those who want that");
     await page.context().close();
+  });
+
+  testBeyondFirefox("touch")("what is touched is large enough, in every view and dialog", async () => {
+    const { page } = await fresh({ viewport: { width: 390, height: 844 }, hasTouch: true });
+    const small = () =>
+      page.evaluate(() => {
+        const controls = "button, a, summary, select, textarea, input:not([type=checkbox], [type=radio]), label.plain";
+        const dialog = document.querySelector("dialog[open]");
+        return [...(dialog ?? document).querySelectorAll(controls), ...(dialog ? [] : shadow(controls))]
+          .filter((e) => {
+            const { width, height } = e.getBoundingClientRect();
+            // A link within a sentence is as high as its line; what is unseen is for the keyboard.
+            const within = e.matches("p.lead a, #skip, .visually-hidden");
+            return e.checkVisibility({ visibilityProperty: true }) && !within && width > 1 && height < 43.5;
+          })
+          .map((e) => `${e.localName}#${e.id} ${e.textContent.slice(0, 30)}: ${e.getBoundingClientRect().height}`);
+      });
+    const below = await page.evaluate(() => innerHeight - shadow(".composer")[0].getBoundingClientRect().bottom);
+    assert.ok(below < 24, `${below} px lie below the input`);
+    assert.deepEqual(await small(), [], "welcome");
+    const notes = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("It is red.") };
+    await page.locator("#conversation input[type=file]").setInputFiles(notes);
+    await page.locator("#conversation [part=attachment]").waitFor();
+    assert.deepEqual(await small(), [], "attached");
+    await ask(page, "What colour is it?");
+    await page.locator("#conversation summary").waitFor();
+    for (const name of VIEWS) {
+      await view(page, name);
+      if (name === "engine") await page.locator("#panel summary").waitFor();
+      assert.deepEqual(await small(), [], name);
+    }
+    for (const [opens, dialog, content] of [
+      ["#choose", "#picker", "#suggested li"],
+      ["#settings .embed", "#site", "#site-line"],
+    ]) {
+      await page.locator(opens).click();
+      await page.locator(content).first().waitFor();
+      assert.deepEqual(await small(), [], dialog);
+      await page.keyboard.press("Escape");
+    }
+    await page.context().close();
+  });
+
+  test("an error is in sight on a phone on its side, with what to do about it", async () => {
+    const without = await launch({ webgpu: false });
+    const context = await without.newContext({ viewport: { width: 844, height: 390 } });
+    const { page } = await open(context, `${url}?model=${encodeURIComponent(`${url}model`)}&temperature=0`);
+    await page.locator(PROBLEM, { hasText: "Use the processor, or a current Chrome, Edge or Safari." }).waitFor();
+    assert.match(await page.locator(PROBLEM).getAttribute("title"), /WebGPU|adapter/);
+    const processor = page.getByRole("button", { name: "Use the processor" });
+    const seen = await processor.evaluate((button) => {
+      const { left, top, width, height } = button.getBoundingClientRect();
+      const root = /** @type {ShadowRoot} */ (button.getRootNode());
+      return root.elementFromPoint(left + width / 2, top + height / 2) === button && top + height <= innerHeight;
+    });
+    assert.ok(seen);
+    await processor.click();
+    await loaded(page);
+    await without.close();
   });
 
   test("nothing is wider than a small phone", async () => {
@@ -1879,6 +2144,23 @@ describe("without a network", () => {
     await page.locator("#tab-playground").click();
     await page.locator("#play-run").click();
     await page.locator("#verdict.good").waitFor();
+    await view(page, "engine");
+    await page.locator("#panel table").waitFor();
+    await view(page, "bench");
+    await page.locator("#bench-peers li").first().waitFor();
+    // What only some answers need, and other languages, too.
+    const content = "```js\nconst one = 1;\n```\n\n$$x^2$$";
+    const messages = ["user", "assistant"].map((role) => ({ role, content }));
+    await page.locator("#tab-chat").click();
+    const buffer = Buffer.from(JSON.stringify({ title: "Rich", messages }));
+    await page.locator("#import-file").setInputFiles({ name: "rich.json", mimeType: "application/json", buffer });
+    await page.locator("#conversation .assistant [part=code-keyword]").waitFor();
+    await page.locator("#conversation .assistant math").first().waitFor({ state: "attached" });
+    for (const code of ["de", "es", "fr", "ja", "zh"]) {
+      await page.goto(`${server.url}?temperature=0&device=cpu&lang=${code}`);
+      await page.waitForFunction((code) => document.documentElement.lang === code, code);
+    }
+    await loaded(page);
     assert.deepEqual(problems, []);
   });
 

@@ -350,7 +350,7 @@ test("its roles and names tell what it is", async () => {
     'button "Edit question"',
     'article "Assistant"',
     'button "Copy answer"',
-    'button "Answer again"',
+    'button "Regenerate"',
     'button "New chat"',
     'textbox "Your message"',
     'button "Send" [disabled]',
@@ -534,11 +534,16 @@ test("wheel, keys and touch let go of an answer that grows", async () => {
       await log.hover();
       for (let i = 0; i < 8; i++) await page.mouse.wheel(0, -8);
     },
-    async keys() {
-      await log.focus();
-      await page.keyboard.press("ArrowUp");
-    },
-    ...(FIREFOX ? {} : { touch: () => drag(page, log, 120) }),
+    ...Object.fromEntries(
+      ["ArrowUp", "PageUp", "Home"].map((key) => [
+        key,
+        async () => {
+          await log.focus();
+          await page.keyboard.press(key);
+        },
+      ]),
+    ),
+    ...(FIREFOX ? {} : { touch: () => drag(page, log, 240) }),
   };
   for (const [way, scroll] of Object.entries(ways)) {
     assert.ok((await distance()) < 64, `${way} begins at the end`);
@@ -548,6 +553,12 @@ test("wheel, keys and touch let go of an answer that grows", async () => {
     const top = await log.evaluate((log) => log.scrollTop);
     await page.waitForTimeout(300);
     assert.ok((await log.evaluate((log) => log.scrollTop)) <= top + 1, `${way}: scrolled back down`);
+    // Nor does another size bring the end back: what was read stays in sight.
+    for (const height of ["18rem", ""]) {
+      await page.evaluate((height) => (chat.style.blockSize = height), height);
+      await page.evaluate(() => painted());
+      assert.ok((await distance()) > 1, `${way}: at the end after a change of size`);
+    }
     await latest.click();
     await page.waitForTimeout(100);
   }
@@ -634,7 +645,7 @@ test("questions can be edited, answered again and left; answers can be copied", 
   await answer(2, "second");
   const edit = chat.getByRole("button", { name: "Edit question" }).last();
 
-  await chat.getByRole("button", { name: "Answer again" }).last().click();
+  await chat.getByRole("button", { name: "Regenerate" }).last().click();
   await answer(3, "third");
   assert.deepEqual(await asked(), ["one", "**first**\n\n```js\nx()\n```", "two"]);
 
@@ -675,11 +686,11 @@ test("who looks at another version of an early answer stays at it", async () => 
   const button = (name) => article.getByRole("button", { name });
   const top = async () => (await article.boundingBox()).y;
   await article.scrollIntoViewIfNeeded();
-  await button("The version before").hover();
+  await button("Previous version").hover();
   const before = await top();
   for (const [name, text] of [
-    ["The version before", "then 1"],
-    ["The next version", "now 1"],
+    ["Previous version", "then 1"],
+    ["Next version", "now 1"],
   ]) {
     // By the mouse alone: a locator that waits for an animation scrolls by itself.
     const { x, y, width, height } = await button(name).boundingBox();
@@ -705,22 +716,22 @@ test("what was edited or answered again stays as a version, with all that follow
   await input.press("Enter");
   await answerOf(page, 2, "second");
 
-  await press("Answer again", 1);
+  await press("Regenerate", 1);
   await answerOf(page, 3, "another first");
   assert.deepEqual(await texts(), ["one", "another first"]);
   const versions = chat.locator(".versions:visible");
   assert.equal(await versions.textContent(), "2/2");
-  await press("The version before", 1);
+  await press("Previous version", 1);
   assert.deepEqual(await texts(), ["one", "first", "two", "second"]);
   assert.equal(await versions.textContent(), "1/2");
   // At the first version the button to the next has the focus.
   await page.keyboard.press("Enter");
   assert.deepEqual(await texts(), ["one", "another first"]);
-  await press("The version before", 1);
+  await press("Previous version", 1);
   // All is on the screen: there is no end to go to.
   await page.evaluate(() => painted());
   assert.equal(await latest.count(), 0);
-  const older = chat.getByRole("button", { name: "The version before" });
+  const older = chat.getByRole("button", { name: "Previous version" });
   assert.equal(await older.evaluate((button) => getComputedStyle(button).opacity), "0.4");
 
   await press("Edit question", 2);
@@ -728,11 +739,11 @@ test("what was edited or answered again stays as a version, with all that follow
   await input.press("Enter");
   await answerOf(page, 4, "third");
   assert.deepEqual(await texts(), ["one", "first", "three", "third"]);
-  await press("The version before", 2);
+  await press("Previous version", 2);
   assert.deepEqual(await texts(), ["one", "first", "two", "second"]);
 
   // An answer that never begins gives way to the one that was there.
-  await press("Answer again", 3);
+  await press("Regenerate", 3);
   await page.waitForFunction(() => answers.length === 5);
   await chat.getByRole("button", { name: "Stop" }).click();
   await until(page, "ready");
@@ -762,7 +773,7 @@ test("an answer that was stopped goes on", async () => {
   await until(page, "ready");
   assert.ok(await chat.getByText("Stopped.").isVisible());
   assert.equal((await messages(page)).at(-1).end, "stopped");
-  await chat.getByRole("button", { name: "Go on with this answer" }).click();
+  await chat.getByRole("button", { name: "Continue" }).click();
   await answerOf(page, 2, ", three.");
   assert.deepEqual(await page.evaluate(() => answers[1].params.messages.at(-1)), {
     role: "assistant",
@@ -771,7 +782,7 @@ test("an answer that was stopped goes on", async () => {
   assert.deepEqual((await messages(page)).at(-1), { role: "assistant", content: "One, two, three." });
   assert.deepEqual(await chat.locator(".assistant p:not(.note)").allTextContents(), ["One, two, three."]);
   assert.equal(await chat.getByText("Stopped.").isVisible(), false);
-  assert.equal(await chat.getByRole("button", { name: "Go on with this answer" }).isVisible(), false);
+  assert.equal(await chat.getByRole("button", { name: "Continue" }).isVisible(), false);
 });
 
 test("a growing answer is kept, and is there after a reload", async () => {
@@ -952,6 +963,25 @@ test("a long paste is attached, and turned back into text; a short one stays tex
   assert.equal(await input.inputValue(), `before\n${"x".repeat(2_001)}\nafter`);
 });
 
+test("a text file is read as it was written: in UTF-8, in UTF-16 with its mark, or by a program without Unicode", async () => {
+  const { chat, input } = await fake();
+  const bytes = (/** @type {number[]} */ ...bytes) => Buffer.from(bytes);
+  const files = {
+    "utf-8.txt": Buffer.from("Käse €5"),
+    "utf-16le.txt": Buffer.concat([bytes(0xff, 0xfe), Buffer.from("Käse €5", "utf16le")]),
+    "utf-16be.txt": Buffer.concat([bytes(0xfe, 0xff), Buffer.from("Käse €5", "utf16le").swap16()]),
+    "western.txt": bytes(0x4b, 0xe4, 0x73, 0x65, 0x20, 0x80, 0x35),
+  };
+  const chosen = Object.entries(files).map(([name, buffer]) => ({ name, mimeType: "text/plain", buffer }));
+  await chat.locator("input[type=file]").setInputFiles(chosen);
+  await chat.locator("[part=attachment]").nth(3).waitFor();
+  await input.press("Enter");
+  for (const name of Object.keys(files)) {
+    const text = chat.locator("details", { hasText: name }).locator("pre");
+    assert.equal(await text.textContent(), "Käse €5", name);
+  }
+});
+
 test("what cannot be attached is told with a reason, at once", async () => {
   const { page, chat, input, problems } = await fake();
   const notice = chat.locator("[part=notice]");
@@ -962,14 +992,22 @@ test("what cannot be attached is told with a reason, at once", async () => {
     file("good.txt", "text"),
   );
   await notice
-    .filter({ hasText: "x.png is a picture, which the chat cannot read yet. nul.bin has no text." })
+    .filter({
+      hasText:
+        "x.png is a picture, which the chat cannot read. Attach text in its place. nul.bin has no text that can be read.",
+    })
     .waitFor();
   assert.match((await chips(chat)).join(), /^good\.txt/);
   await chat.locator("[aria-live]", { hasText: "x.png is a picture" }).first().waitFor({ state: "attached" });
 
   await input.fill("a draft");
   await choose(file("paper.pdf", "%PDF-1.7\n1 0 obj"), file("empty.txt", ""));
-  await notice.filter({ hasText: "paper.pdf has no text. empty.txt is empty." }).waitFor();
+  await notice
+    .filter({
+      hasText:
+        "paper.pdf is a PDF, which the chat cannot read. Copy its text, and paste it here. empty.txt is empty. Choose another file.",
+    })
+    .waitFor();
   assert.equal((await chips(chat)).length, 1);
   assert.equal(await input.inputValue(), "a draft");
 
@@ -984,7 +1022,7 @@ test("what cannot be attached is told with a reason, at once", async () => {
   // What is longer than the context is told with both numbers, and anew once there is another engine.
   await counting(page, 2_048);
   await paste(input, "y", { times: 3_000 });
-  await notice.filter({ hasText: "Too long: 3,004 tokens, and the model's context has 2,048." }).waitFor();
+  await notice.filter({ hasText: "Too long: 3,004 tokens, and the model’s context has 2,048. Shorten it." }).waitFor();
   const send = chat.getByRole("button", { name: "Send" });
   assert.ok(await send.isDisabled());
   await chat.getByRole("button", { name: "Remove Pasted text" }).click();
@@ -1019,7 +1057,7 @@ test("a question is as long as what the model is told: with its template, the sy
   assert.ok(await send.isEnabled());
   // A blank line and five letters leave no room for an answer.
   await input.fill("Why??");
-  await notice.filter({ hasText: "Too long: 140 tokens, and the model's context has 140." }).waitFor();
+  await notice.filter({ hasText: "Too long: 140 tokens, and the model’s context has 140. Shorten it." }).waitFor();
   await input.press("Enter");
   assert.deepEqual(await messages(page), []);
   assert.equal(await input.inputValue(), "Why??");
@@ -1053,6 +1091,35 @@ test("a new chat begins empty", async () => {
   assert.ok(await chat.getByRole("button", { name: "Send" }).isDisabled());
 });
 
+test("a new chat can be taken back, with what was not asked yet, until something is asked in it", async () => {
+  const { page, chat, input } = await fake();
+  const anew = chat.getByRole("button", { name: "New chat" });
+  const undo = chat.getByRole("button", { name: "Undo" });
+  await input.fill("one");
+  await input.press("Enter");
+  await answerOf(page, 1, "Yes.");
+  const before = await messages(page);
+  await input.fill("a draft");
+  await anew.click();
+  await undo.waitFor();
+  assert.deepEqual(await messages(page), []);
+  assert.equal(await input.inputValue(), "");
+  await undo.click();
+  assert.deepEqual(await messages(page), before);
+  assert.equal(await input.inputValue(), "a draft");
+  assert.equal(await undo.count(), 0);
+
+  await anew.click();
+  await input.fill("two");
+  await input.press("Enter");
+  await answerOf(page, 2, "No.");
+  assert.equal(await undo.count(), 0);
+  assert.deepEqual(
+    (await messages(page)).map(({ content }) => content),
+    ["two", "No."],
+  );
+});
+
 test("what is sent while an answer is being written is asked next; it is given back where that fails", async () => {
   const { page, chat, input } = await fake();
   const waiting = chat.locator("[part=next]");
@@ -1079,7 +1146,7 @@ test("what is sent while an answer is being written is asked next; it is given b
   await input.press("Enter");
   await waiting.waitFor();
   await page.evaluate(() => answers[1].fail("It broke."));
-  await chat.getByText("It broke.").waitFor();
+  await chat.getByRole("alert").waitFor();
   assert.equal(await input.inputValue(), "three");
   assert.equal(await page.evaluate(() => answers.length), 2);
 
@@ -1288,7 +1355,9 @@ test("a failed answer is told, its question stays, and is answered on request", 
   await page.waitForFunction(() => answers.length === 1);
   await page.evaluate(() => answers[0].fail("the model <b>is</b> tired", "tired"));
   await until(page, "error");
-  assert.match(await chat.getByRole("alert").textContent(), /the model <b>is<\/b> tired/);
+  const alert = chat.getByRole("alert");
+  assert.match(await alert.textContent(), /Something unexpected happened\. Try again, or reload the page\./);
+  assert.equal(await alert.getAttribute("title"), "the model <b>is</b> tired");
   assert.deepEqual(await messages(page), [{ role: "user", content: "one" }]);
   assert.equal((await page.evaluate(() => events)).at(-1).code, "tired");
   await chat.getByRole("button", { name: "Try again" }).click();
@@ -1307,7 +1376,9 @@ test("a model that is not there is explained, and loaded once it is", async () =
   await input.fill(QUESTION);
   await input.press("Enter");
   await until(page, "error");
-  assert.match(await chat.getByRole("alert").textContent(), /flaky\/config\.json/);
+  const alert = chat.getByRole("alert");
+  assert.match(await alert.textContent(), /The model could not be downloaded\. Check your connection, and try again\./);
+  assert.match(await alert.getAttribute("title"), /flaky\/config\.json/);
   assert.equal(await page.locator("tabloom-chat:state(error)").count(), 1);
   assert.deepEqual(await messages(page), [{ role: "user", content: QUESTION }]);
   assert.ok(await chat.getByText(QUESTION).isVisible());
@@ -1478,6 +1549,59 @@ test("a conversation is kept where storage says", async () => {
   assert.deepEqual(await none.page.evaluate(() => [localStorage.length, sessionStorage.length]), [1, 0]);
 });
 
+test("tabs that keep one conversation show each other's turns, and lose none", async () => {
+  const tab = async () => {
+    const { page, input } = await open("local.html");
+    await page.evaluate(() => {
+      globalThis.chat = document.querySelector("tabloom-chat");
+      globalThis.answers = [];
+      const create = async ({ messages }) => {
+        const answer = `to ${messages.at(-1).content}`;
+        return (async function* () {
+          yield { choices: [{ delta: { content: answer } }] };
+          await new Promise((end) => answers.push(end));
+          yield { choices: [{ delta: {}, finish_reason: "stop" }] };
+        })();
+      };
+      chat.engine = { chat: { completions: { create } }, countTokens: async () => 1, info: { context: 100 } };
+    });
+    return {
+      page,
+      ask: async (question) => {
+        await input.fill(question);
+        await input.press("Enter");
+        await page.waitForFunction(() => answers.length > 0);
+      },
+      end: () => page.evaluate(() => answers.pop()()),
+      shows: (texts) =>
+        page.waitForFunction(
+          (texts) => texts === [...chat.shadowRoot.querySelectorAll(".text")].map((text) => text.textContent).join(),
+          texts.join(),
+        ),
+    };
+  };
+  const [one, two] = [await tab(), await tab()];
+  await one.ask("a");
+  await one.end();
+  const first = ["a", "to a"];
+  await two.shows(first);
+  // Each goes on, while the other is answered, too.
+  await one.ask("b");
+  await two.shows([...first, "b", "to b"]);
+  await two.ask("c");
+  await one.end();
+  await two.end();
+  const all = [...first, "b", "to b", "c", "to c"];
+  await one.shows(all);
+  await two.shows(all);
+  await (await tab()).shows(all);
+  await two.page.getByRole("button", { name: "New chat" }).click();
+  await one.shows([]);
+  await one.ask("d");
+  await one.end();
+  await two.shows(["d", "to d"]);
+});
+
 test("two elements of one model keep a conversation each, wherever they are moved", async () => {
   const keep = async (page) =>
     page.evaluate(async () => {
@@ -1521,6 +1645,23 @@ test("texts are set whole or in part, for elements that are made later", async (
     return ["send", "attach", "clear"].map((part) => shadowRoot.querySelector(`[part~=${part}]`).ariaLabel);
   });
   assert.deepEqual(labels, ["Senden", "Anhängen", "New chat"]);
+});
+
+test("numbers are written as in the language of the texts", async () => {
+  const { page } = await open("slow.html");
+  const tables = { de: /\d,\d \/ \d,\d\sMB/, fr: /\d,\d \/ \d,\d\sMo/ };
+  for (const [code, amount] of Object.entries(tables)) {
+    await page.evaluate(async (code) => {
+      const { default: texts } = await import(`/tabloom/element/texts/${code}.js`);
+      const old = /** @type {TabloomChat} */ (document.querySelector("tabloom-chat"));
+      /** @type {any} */ (old.constructor).texts = texts;
+      const chat = document.createElement("tabloom-chat");
+      Object.assign(chat, { model: old.model, device: "cpu" });
+      old.replaceWith(chat);
+      chat.load().catch(() => {});
+    }, code);
+    await page.locator("tabloom-chat [part=status]", { hasText: amount }).waitFor();
+  }
 });
 
 test("an empty input has the page's direction, and a text its own", async () => {

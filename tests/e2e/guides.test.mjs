@@ -28,6 +28,7 @@ const PAGE = `<!doctype html>
 <script type="importmap">{"imports": {
   "tabloom": "./on-cpu.js",
   "tabloom/element": "./tabloom/element.js",
+  "tabloom/element/parts": "./tabloom/element/parts.js",
   "tabloom/prompt-api": "./prompt-api-on-cpu.js"
 }}</script>
 <input><output id="output"></output>`;
@@ -152,6 +153,7 @@ test("the types of all code are right", () => {
     paths: {
       tabloom: ["../package/index.d.ts"],
       "tabloom/element": ["../package/element.d.ts"],
+      "tabloom/element/parts": ["../package/element/parts.d.ts"],
       "tabloom/element/texts/*": ["../package/element/texts/*.d.ts"],
       "tabloom/prompt-api": ["../package/prompt-api.d.ts"],
     },
@@ -175,7 +177,7 @@ for (const { id, code, language } of scripts.filter(({ run }) => run)) {
       format: "esm",
       platform: "browser",
       jsx: "automatic",
-      external: ["tabloom", "tabloom/element", "tabloom/prompt-api"],
+      external: ["tabloom", "tabloom/element", "tabloom/element/parts", "tabloom/prompt-api"],
       define: { "process.env.NODE_ENV": '"production"' },
     });
     await visit("guide.html", async (page) => {

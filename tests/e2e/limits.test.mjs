@@ -4,6 +4,29 @@ import { test } from "node:test";
 import { launch, url } from "./browser.mjs";
 import { INPUT, SEND, STOP, loaded } from "./demo.mjs";
 import { goldens, openPackage } from "./package.mjs";
+import { serve } from "./server.mjs";
+
+const CHAT = `<!doctype html><html lang="en"><title>A page with a chat</title><link rel="icon" href="icon.svg">
+<script type="module" src="tabloom/element.js"></script><tabloom-chat></tabloom-chat>`;
+
+/** What takes most work to show: text with marks, lists, tables and code. */
+const RICH = `# Primes
+
+A **prime** has *two* divisors, see [here](https://example.org) and \`isPrime\`.
+
+- one is none
+- two is \`even\`, and **the only one**
+
+| n | prime | why |
+|---|---|---|
+| 7 | yes | nothing divides it |
+| 9 | no | three does |
+
+\`\`\`js
+for (let i = 2; i * i <= n; i++) if (n % i === 0) return false;
+\`\`\`
+
+`.repeat(8);
 
 /** The longest task that nobody notices, in microseconds. */
 const LONG_TASK = 50_000;
@@ -51,6 +74,40 @@ test("the page's thread is never blocked, neither by loading nor by an answer", 
     assert.ok(longest(blocked) > LONG_TASK);
   } finally {
     await browser.close();
+  }
+});
+
+test("an answer of a hundred tokens a second leaves the page's thread free, whatever it is made of", async () => {
+  const browser = await launch();
+  const server = await serve({ "": { "chat.html": CHAT } });
+  try {
+    const page = await browser.newPage();
+    await page.goto(`${server.url}chat.html`);
+    await page.waitForFunction(() => customElements.get("tabloom-chat"));
+    const busy = await tasks(browser, page, async () => {
+      await page.evaluate(async (rich) => {
+        const chat = document.querySelector("tabloom-chat");
+        const pieces = rich.match(/\s*[^\s]{1,5}|\s+/g).slice(0, 400);
+        const create = async function* () {
+          for (const content of pieces) {
+            await new Promise((resolve) => setTimeout(resolve, 10));
+            yield { choices: [{ delta: { content } }] };
+          }
+          yield { choices: [{ delta: {}, finish_reason: "stop" }] };
+        };
+        chat.engine = /** @type {any} */ ({
+          info: { context: 4096 },
+          countTokens: async () => 1,
+          chat: { completions: { create: async () => create() } },
+        });
+        await chat.send("Tell me all of it.");
+      }, RICH);
+    });
+    assert.ok(busy.length > 400, `only ${busy.length} tasks were seen`);
+    assert.ok(longest(busy) < LONG_TASK, `a task of ${longest(busy) / 1000} ms`);
+  } finally {
+    await browser.close();
+    await server.close();
   }
 });
 

@@ -132,7 +132,10 @@ test("a page that died in a load does not load again by itself", async () => {
   await chat(page);
   const problem = page.locator("[part=error]");
   await problem.waitFor();
-  assert.match(await problem.innerText(), /The page ended while the model was loading\./);
+  assert.match(
+    await problem.innerText(),
+    /The page ended while the model was loading, .* Close other tabs, and try again\./,
+  );
   assert.equal(await page.evaluate(() => document.querySelector("tabloom-chat").state), "error");
   assert.equal(reported("load").length, 1);
   // It died once more, while the visitor was asked.

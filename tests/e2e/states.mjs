@@ -183,6 +183,7 @@ const FILES = {
     "element.html": html(`model="model/"`),
     "slow.html": html(`model="models/slow/" autoload`),
     "broken.html": html(`model="nowhere/"`),
+    "gpu.html": html(`model="model/"`).replace('device="cpu"', ""),
     "box.html": html(`model="model/" style="inline-size: 18rem; block-size: 20rem"`),
   },
   "models/slow/": { "model.safetensors": half },
@@ -210,6 +211,9 @@ export const STATES = {
     loads: false,
     fails: true,
     show: (page) => page.locator(PROBLEM).waitFor(),
+  },
+  "page: newer version": {
+    show: (page) => page.evaluate(() => document.getElementById("update").removeAttribute("hidden")),
   },
   "page: model stays": { fails: true, show: (page) => choose(page, "nowhere/else/") },
 
@@ -300,7 +304,42 @@ export const STATES = {
     },
   },
 
+  "chat: dropping": {
+    show: async (page) => {
+      await page.locator("#conversation [part=chat]").evaluate((area) => {
+        const dataTransfer = new DataTransfer();
+        dataTransfer.items.add(new File(["text"], "notes.txt"));
+        area.dispatchEvent(new DragEvent("dragover", { dataTransfer, bubbles: true, cancelable: true }));
+      });
+      await page.locator("#conversation .dropping").waitFor();
+    },
+  },
+  "chat: another tab answers": {
+    show: async (page) => {
+      await imported(page, { title: "Capitals", messages: VERSIONS });
+      await page.evaluate(() => {
+        const tabs = new BroadcastChannel("tabloom-demo");
+        const id = sessionStorage.getItem("tabloom-conversation");
+        const tell = () => tabs.postMessage({ id, growing: true });
+        setInterval(tell, 1_000);
+        tell();
+      });
+      await page.locator("#said", { hasText: "Another tab is getting an answer here." }).waitFor();
+    },
+  },
+
   "list: conversations": { show: list },
+  "list: storage full": {
+    show: async (page) => {
+      await page.evaluate(() => {
+        IDBObjectStore.prototype.put = () => {
+          throw new DOMException("There is no room.", "QuotaExceededError");
+        };
+      });
+      await ask(page, QUESTION);
+      await page.locator("#said", { hasText: "storage is full" }).waitFor();
+    },
+  },
   "list: menu": {
     show: async (page) => {
       await list(page);
@@ -390,10 +429,51 @@ export const STATES = {
       await page.getByRole("alert").waitFor();
     },
   },
+  "element: interrupted": {
+    ...element,
+    at: "slow.html",
+    show: async (page) => {
+      await page.addInitScript(() => sessionStorage.setItem("tabloom loading", ""));
+      await page.reload();
+      await page.getByRole("alert").waitFor();
+    },
+  },
+  "element: dictating": {
+    ...element,
+    show: async (page) => {
+      await page.locator("tabloom-chat").evaluate((chat) => {
+        /** @type {any} */ (globalThis).SpeechRecognition = class {
+          static available = async () => "available";
+          start() {}
+          abort() {}
+        };
+        chat.replaceWith(chat.cloneNode());
+      });
+      await page.locator("[part~=dictate]").click();
+      await page.locator("[part~=dictate][aria-pressed=true]").waitFor();
+    },
+  },
+  "element: new chat": {
+    ...element,
+    show: async (page) => {
+      await messages(...VERSIONS)(page);
+      await page.getByRole("button", { name: "New chat" }).click();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
+    },
+  },
   "element: text and code": { ...element, show: messages(user("What is a prime?"), assistant(TEXT)) },
   "element: small": { ...element, at: "box.html", show: messages(user(ATTACHED), assistant(TABLE, { end: "length" })) },
 
   // Last, as it takes another browser.
+  "element: without WebGPU": {
+    ...element,
+    at: "gpu.html",
+    webgpu: false,
+    show: async (page) => {
+      await page.getByRole("button", { name: "Load" }).click();
+      await page.getByRole("alert").waitFor();
+    },
+  },
   "page: without WebGPU": { at: "?temperature=0", webgpu: false },
 };
 

@@ -6,7 +6,8 @@ import { describe, test } from "node:test";
 const root = new URL("../../", import.meta.url);
 const read = (path) => readFile(new URL(path, root), "utf8");
 const table = async (path) => (await import(`${new URL(path, root)}`)).default;
-const { TEXTS } = await import(`${new URL("pkg-template/element/texts.js", root)}`);
+const { ALL: TEXTS } = await import(`${new URL("pkg-template/element/view/later.js", root)}`);
+const { sentenceOf } = await import(`${new URL("pkg-template/element/view/problems.js", root)}`);
 const page = await read("www/index.html");
 
 const OTHERS = ["de", "es", "fr", "ja", "zh"];
@@ -75,6 +76,28 @@ describe("each language has all that English has", () => {
   });
 });
 
+test("what visitors are told of an error is in their language, whatever its code", async () => {
+  const union = await read("pkg-template/types/errors.d.ts");
+  const codes = [...union.matchAll(/\| "(\w+)"/g)].map(([, code]) => code);
+  assert.ok(codes.length > 30, codes.join());
+  const told = (code) => sentenceOf({ code, message: "found x, expected y" });
+  // What only whoever writes a page meets.
+  const own = ["aborted", "model_busy", "no_token_allowed", "not_found", "method_not_allowed", "model_not_found"];
+  for (const code of [...codes, undefined, "tired"]) {
+    const text = told(code);
+    const words = code === "invalid_request" ? ["found x, expected y"] : Object.values(TEXTS);
+    assert.ok(words.includes(text), `${code}: ${text}`);
+    const unexpected = [...own, "invalid_request", "server_error", undefined, "tired"].includes(code);
+    if (!unexpected) assert.notEqual(text, TEXTS.unexpected, code);
+  }
+  const english = { ...TEXTS };
+  Object.assign(TEXTS, await table("pkg-template/element/texts/de.js"));
+  assert.match(told("fetch"), /^Das Modell konnte nicht heruntergeladen werden\./);
+  Object.assign(TEXTS, english);
+  // What was put into words before stays.
+  assert.equal(sentenceOf({ code: "fetch", message: "told", cause: {} }), "told");
+});
+
 describe("nothing is said beside the tables", () => {
   test("each text of index.html has a name", () => {
     const unnamed = page
@@ -91,25 +114,79 @@ describe("nothing is said beside the tables", () => {
   });
 
   test("no module has sentences of its own", async () => {
-    const files = (await readdir(new URL("www/", root))).filter((file) => file.endsWith(".js"));
+    const page = (await modules("www/")).filter((file) => !file.startsWith("www/texts/"));
+    const tables = /element\/(?:texts\/|texts\.js|view\/later\.js)/;
+    const element = (await modules("pkg-template/element/")).filter((file) => !tables.test(file));
     const found = await Promise.all(
-      files.map(async (file) => sentences(await read(`www/${file}`)).map((text) => `${file}: ${text}`)),
+      [...page, ...element].map(async (file) => sentences(await read(file)).map((text) => `${file}: ${text}`)),
     );
     assert.deepEqual(found.flat(), []);
   });
 
-  test("each text of the page's tables is used", async () => {
-    const files = (await readdir(new URL("www/", root))).filter((file) => file.endsWith(".js"));
-    const code = (await Promise.all(files.map((file) => read(`www/${file}`)))).join("\n");
+  test("each text of the tables is used where it belongs", async () => {
+    const sources = await Promise.all((await modules("www/")).filter((file) => !/\/texts\//.test(file)).map(read));
     // The element says what its own group has.
     const { element, ...groups } = await table("www/texts/en.js");
-    const names = Object.values(groups).flatMap(Object.keys);
+    const all = sources.join("\n").replace(/^import .*$/gm, "");
+    const unused = Object.entries(groups).flatMap(([group, texts]) =>
+      Object.keys(texts)
+        .filter((name) => !sources.some((code) => uses(code, `texts.${group}`, name)))
+        // Where texts are looked up, their names are in another table.
+        .filter((name) => !LOOKED_UP.includes(group) || !new RegExp(`\\b${name}\\b`).test(all))
+        .map((name) => `${group}.${name}`),
+    );
+    assert.deepEqual(unused, []);
+    const own = await Promise.all(
+      (await modules("pkg-template/element/")).filter((file) => !/texts\//.test(file)).map(read),
+    );
+    const parts = [...own, await read("pkg-template/element.js"), ...sources];
+    // How an answer has ended and whose a message is are names of texts; so are kinds of errors, and stages.
+    const dynamic = ["user", "assistant", "length", "full", "stopped", "download", "compile"];
     assert.deepEqual(
-      names.filter((name) => !new RegExp(`\\b${name}\\b`).test(code)),
+      Object.keys(TEXTS).filter(
+        (name) =>
+          !dynamic.includes(name) &&
+          !parts.some(
+            (code) =>
+              code.includes(`TEXTS.${name}`) || (/const CODES/.test(code) && new RegExp(`\\b${name}\\b`).test(code)),
+          ),
+      ),
       [],
     );
   });
+
+  test("the model's button says what it leads to before any script has run", () => {
+    assert.match(page, /<span id="model-name" data-text="builtIn">Built-in model<\/span>/);
+  });
 });
+
+/**
+ * The modules in a folder.
+ *
+ * @param {string} folder
+ */
+async function modules(folder) {
+  const files = await readdir(new URL(folder, root), { recursive: true });
+  return files.filter((file) => file.endsWith(".js")).map((file) => folder + file);
+}
+
+/**
+ * Whether a module uses a text: by its whole name, by a short name for its group, or by taking it out of the group.
+ *
+ * @param {string} code
+ * @param {string} group
+ * @param {string} name
+ */
+function uses(code, group, name) {
+  const [, short = group] = new RegExp(`const (\\w+) = ${group};`).exec(code) ?? [];
+  const from = `(?:${group}|\\b${short})`;
+  if (new RegExp(`${from}\\.${name}\\b`).test(code)) return true;
+  if (new RegExp(`\\{[^{}]*\\b${name}\\b[^{}]*\\} = ${from};`).test(code)) return true;
+  return false;
+}
+
+/** Groups whose texts are looked up by a name that is a value. */
+const LOOKED_UP = ["models", "examples", "schema"];
 
 /** Strings that look like words and are none of the page's. */
 const CODE = [
@@ -118,11 +195,16 @@ const CODE = [
   // Names of engines, models and licences.
   /^(?:Tabloom,|wllama|transformers\.js|SmolLM2|Qwen[\d.]+|Apache) /,
   // Names of the browser's keys, errors and kinds.
-  /^(?:Arrow\w+|Home|End|Enter|Escape|AbortError|Files)$/,
+  /^(?:Arrow\w+|Home|End|Enter|Escape|Delete|Backspace|AbortError|VersionError|Files|PageUp)$/,
   // Patterns, grammars, paths and markup.
   /[<>#^@%]|::|\d \d/,
   // Messages between scripts, and what only developers read.
   /^take over$| is no script of this page$| is not what was built$/,
+  /: found 1, expected |: expected an array with null |^the page ended in |^the chat is busy: /,
+  // Names of styles and parts.
+  /^(?:button|round|pill|noopener) [a-z ]+$|^\(hover: hover\)$/,
+  // Code between two quotation marks.
+  /\/g\)\)/,
 ];
 
 /**

@@ -24,7 +24,7 @@ export default {
     source: "Quellcode",
     documentation: "Dokumentation",
     embed: "Auf der eigenen Website einbinden",
-    form: "Antworten in vorgegebener Form",
+    form: "Strukturierte Ausgabe",
     aboutForm:
       "Ein {0} vorgeben: Das Modell kann nichts schreiben, was dem Schema widerspricht. Falsch kann die Antwort trotzdem sein: Das Standardmodell hat noch nie JSON gesehen.",
     example: "Beispiel {0}",
@@ -39,21 +39,21 @@ export default {
     save: "Als JSON speichern",
     whose: "Für die angezeigte Unterhaltung. Ein neuer Chat beginnt mit denselben.",
     system: "System-Prompt {0}",
-    aboutSystem: "Steht vor der Unterhaltung. Kleine Modelle beachten ihn kaum.",
+    aboutSystem: "Steht vor der Unterhaltung. Kleine Modelle ignorieren ihn oft.",
     temperature: "Temperatur {0}",
     aboutTemperature: "0 bis 2. Bei 0 erhält dieselbe Frage dieselbe Antwort.",
     topP: "Top-p {0}",
     aboutTopP: "Über 0 bis 1: wählt unter den wahrscheinlichsten Tokens, die zusammen diesen Anteil ausmachen.",
     topK: "Top-k {0}",
-    aboutTopK: "Wählt unter so vielen der wahrscheinlichsten Tokens; bei 0 unter allen.",
+    aboutTopK: "Nur die k wahrscheinlichsten Tokens; 0: alle.",
     minP: "Min-p {0}",
     aboutMinP: "0 bis 1: lässt Tokens weg, deren Wahrscheinlichkeit unter diesem Anteil der höchsten liegt.",
     repetition: "Wiederholungsstrafe {0}",
     aboutRepetition: "Über 1 werden Tokens, die schon vorkamen, unwahrscheinlicher; 1 ist aus.",
     seed: "Seed {0}",
     aboutSeed: "Mit demselben Seed erhält dieselbe Frage dieselbe Antwort.",
-    anySeed: "jedes Mal ein anderer",
-    most: "Maximale Tokens pro Antwort {0}",
+    anySeed: "zufällig",
+    most: "Max. Tokens {0}",
     anyLength: "was der Kontext fasst",
     speculation: "{0} Spekulatives Decoding",
     aboutSpeculation:
@@ -68,9 +68,9 @@ export default {
     copy: "Kopieren",
     guide: "So wird ein Chat eingebunden",
     choose: "Modell wählen",
-    here: "Hier",
+    here: "Auf diesem Gerät",
     hub: "Von Hugging Face",
-    other: "Ein anderes",
+    other: "Ein anderes Modell",
     address: "Adresse eines Ordners oder einer GGUF-Datei, oder ein Name auf Hugging Face",
     load: "Laden",
     aboutAddress: "Diese Seite darf nur von der eigenen Website und von Hugging Face laden.",
@@ -85,15 +85,16 @@ export default {
     long: "Diese Unterhaltung ist lang für das kleine Modell: Es verliert den Faden.",
     better: "Besseres Modell laden",
     aboutBetter:
-      "Diese Modelle laufen voraussichtlich auf diesem Gerät. Das bisherige bleibt in Gebrauch, bis das andere da ist.",
+      "Diese Modelle sollten auf diesem Gerät laufen. Das bisherige bleibt in Gebrauch, bis das andere da ist.",
     download: "Herunterladen",
     cancel: "Abbrechen",
     unprompt: "Entfernen",
     lost: "Diese Unterhaltung wurde in einem anderen Tab gelöscht.",
     keep: "Behalten",
+    builtIn: "Standardmodell",
   },
   main: {
-    software: "Keine Grafikhardware gefunden, ein Software-Adapter springt ein. {adapter}",
+    software: "Keine Grafikhardware gefunden: Ein Software-Adapter wird verwendet (langsam). {adapter}",
     withoutGpu: "Dieser Browser bietet kein WebGPU. Das Modell läuft deshalb auf dem Prozessor, was langsamer ist.",
     processor: "Läuft auf dem Prozessor, ohne WebGPU: Größere Modelle sind langsam.",
   },
@@ -105,7 +106,7 @@ export default {
     processor: "Prozessor, ohne WebGPU",
   },
   element: {
-    noText: "{name} enthält weder Text noch ein Modell.",
+    noText: "{name} enthält weder Text noch ein Modell. Als reinen Text speichern und diesen anhängen.",
   },
   chat: {
     untitled: "Neuer Chat",
@@ -124,7 +125,7 @@ export default {
     full: "Der Browserspeicher ist voll: Neues wird nicht gespeichert. Eine Unterhaltung oder ein Modell löschen, oder diese als Datei sichern.",
     foreign:
       "„{title}“ ist von einer anderen Version dieser Seite und bleibt, wie es ist: die Seite neu laden oder als JSON speichern.",
-    none: "Keine Unterhaltung enthält das.",
+    none: "Keine Unterhaltungen gefunden.",
     more: "Mehr zu „{title}“",
     rename: "Umbenennen",
     name: "Name der Unterhaltung",
@@ -137,14 +138,17 @@ export default {
     deletedAll: "{count} Unterhaltungen gelöscht.",
     imported: "„{title}“ importiert.",
     importedAll: "{count} Unterhaltungen importiert.",
-    parted: "Auch in einem anderen Tab wurde hier gefragt: Dies ist nun eine eigene Unterhaltung.",
+    parted: "Auch in einem anderen Tab wurde hier gefragt: Ihre Frage steht nun in einer neuen Unterhaltung.",
     growing: "Ein anderer Tab erhält hier gerade eine Antwort.",
     answering: "Antwort läuft",
     goesOn: "Die Antwort auf „{title}“ läuft weiter.",
     answered: "Die Antwort auf „{title}“ ist da.",
+    newer: "Eine neuere Version dieser Seite bewahrt hier Unterhaltungen auf. Die Seite neu laden.",
+    blocked:
+      "In einem anderen Tab ist eine ältere Version dieser Seite offen: ihn schließen und diese Seite neu laden.",
   },
   exchange: {
-    refused: "{file} enthält keine Unterhaltung dieser Seite: {why}.",
+    refused: "{file} ist keine gespeicherte Unterhaltung: {why}.",
     noJson: "es ist kein JSON, wie „{json}“ es schreibt",
     noMessages: "sie enthält keine Nachrichten, wie „{json}“ sie schreibt",
     large: "sie ist größer als {limit}",
@@ -152,7 +156,7 @@ export default {
   loader: {
     builtIn: "Standardmodell",
     files: "Dateien dieses Geräts",
-    failed: "{name} konnte nicht geladen werden: {why}",
+    failed: "{name} konnte nicht geladen werden. {why}",
     unfetched:
       "{name} konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",
     notFound:
@@ -160,7 +164,7 @@ export default {
     noModel:
       "{name} ist kein Modell: weder eine vollständige GGUF-Datei noch ein Ordner mit config.json, tokenizer.json und safetensors.",
     unnamed:
-      "„{name}“ bezeichnet kein Modell. Geben Sie einen Namen auf Hugging Face ein, etwa HuggingFaceTB/SmolLM2-135M-Instruct, oder die Adresse eines Ordners oder einer GGUF-Datei.",
+      "„{name}“ ist kein Modellname. Geben Sie einen Namen auf Hugging Face ein, etwa HuggingFaceTB/SmolLM2-135M-Instruct, oder die Adresse eines Ordners oder einer GGUF-Datei.",
   },
   picker: {
     loading: "lädt",
@@ -173,7 +177,7 @@ export default {
     offline: "Gerade besteht keine Netzverbindung: Nur gespeicherte Modelle lassen sich laden.",
     withPage: "gehört zur Seite",
     kept: "{bytes}, auf diesem Gerät gespeichert",
-    keptInPart: "{bytes}, teilweise gespeichert, wird von dort fortgesetzt",
+    keptInPart: "{bytes}, teilweise heruntergeladen, wird fortgesetzt",
     inUse: "In Verwendung; {about}",
     load: "Laden",
     loadIt: "{name} laden",
@@ -181,6 +185,7 @@ export default {
     deleteIt: "{name} löschen",
     recommended: "Für dieses Gerät empfohlen: {about}",
     suggested: "{bytes}, {about}. {fit} Lizenz: {licence}.",
+    notKept: "{bytes}, wird nicht bis zum nächsten Besuch aufgehoben",
   },
   models: {
     quick: "klein und schnell, einfaches Englisch",
@@ -192,7 +197,7 @@ export default {
     thinksOnStrongGpu: "denkt vor dem Antworten nach, für eine starke Grafikkarte",
   },
   fit: {
-    large: "Zu groß: Eine Engine fasst höchstens {bytes}.",
+    large: "Zu groß: Das Limit ist hier {bytes}.",
     tight: "Mehr als die Hälfte der {memory} GiB Arbeitsspeicher dieses Geräts: Es passt vielleicht nicht.",
     unknown: "Ob der Browser es speichert, ist nicht bekannt.",
     kept: "Passt in den Browserspeicher.",
@@ -218,6 +223,8 @@ export default {
   site: {
     copied: "Kopiert.",
     notCopied: "Der Browser hat das Kopieren nicht erlaubt.",
+    builtIn: "Das Standardmodell gibt es nur auf dieser Seite: In der Zeile steht ein anderes kleines.",
+    files: "Andere Besucher haben die Dateien dieses Geräts nicht: auf den eigenen Server legen, hier als {folder}.",
   },
   engine: {
     none: "Kein Modell geladen.",
@@ -348,7 +355,7 @@ export default {
     caption: "{name}, geladen in {seconds} s, auf {adapter}",
     peers: "Andere Engines",
     about:
-      "{model} in 4 Bit, eine Anfrage nach der anderen, ohne Draft-Tokens, gemessen für die Dokumentation von Tabloom: auf den genannten Adaptern, darunter keine GPU, und nicht auf diesem Gerät. Nur Werte desselben Modells lassen sich vergleichen.",
+      "{model}, die meisten Gewichte in 4 Bit, eine Anfrage nach der anderen, ohne Draft-Tokens, gemessen für die Dokumentation von Tabloom: auf den genannten Adaptern, darunter keine GPU, und nicht auf diesem Gerät. Nur Werte desselben Modells lassen sich vergleichen.",
     peer: "Tokens/s auf {adapter}",
     here: "Tabloom hier, {adapter}",
     adapters: {
@@ -362,13 +369,13 @@ export default {
     answering: "Antwortet …",
     stopped: "Gestoppt.",
     cut: "Nach {tokens} Tokens abgeschnitten.",
-    object: "Ein Schema ist ein Objekt.",
-    schema: "Schema",
-    broken: "Das ist kein JSON.",
+    object: "Das Schema muss ein Objekt sein.",
+    broken: "Kein gültiges JSON.",
     valid: "Gültig nach dem Schema.",
     unchecked:
       "Von der Seite nicht geprüft: {why}. Antworten halten sich an alle Schlüsselwörter, die JSON Schema hat; andere bewirken nichts.",
     unsupported: "An das Schlüsselwort {keyword} lassen sich Antworten nicht binden; es steht bei {path}.",
+    refused: "An dieses Schema lassen sich Antworten nicht binden. {why}",
   },
   examples: {
     number: "Eine Zahl",

@@ -1,7 +1,7 @@
 /** What the page says in English beside index.html, by the module that says it. */
 export default {
   main: {
-    software: "No graphics hardware found: a software adapter stands in for it. {adapter}",
+    software: "No graphics hardware found: using a software adapter (slow). {adapter}",
     withoutGpu: "This browser offers no WebGPU, so the model runs on the processor, which is slower.",
     processor: "Running on the processor, without WebGPU: larger models will be slow.",
   },
@@ -15,7 +15,7 @@ export default {
   /** In place of the element's own. */
   element: {
     // Models can be dropped here, too.
-    noText: "{name} holds neither text nor a model.",
+    noText: "{name} holds neither text nor a model. Save it as plain text, and attach that.",
   },
   chat: {
     untitled: "New chat",
@@ -33,7 +33,7 @@ export default {
     lost: "This browser does not let the page keep conversations: save as a file what you need later.",
     full: "The browser’s storage is full: what is said now is not kept. Delete a conversation or a model, or save this one as a file.",
     foreign: "“{title}” is of another version of this page, and stays as it is: reload the page, or save it as JSON.",
-    none: "No conversation has that.",
+    none: "No conversations found.",
     more: "More for “{title}”",
     rename: "Rename",
     name: "Name of the conversation",
@@ -46,14 +46,16 @@ export default {
     deletedAll: "Deleted {count} conversations.",
     imported: "Imported “{title}”.",
     importedAll: "Imported {count} conversations.",
-    parted: "Another tab asked here, too: this is a conversation of its own now.",
+    parted: "Another tab asked here, too: your question was moved to a new conversation.",
     growing: "Another tab is getting an answer here.",
     answering: "being answered",
     goesOn: "“{title}” is still being answered.",
     answered: "“{title}” has been answered.",
+    newer: "A newer version of this page keeps conversations here. Reload the page.",
+    blocked: "Another tab has an older version of this page open: close it, and reload this page.",
   },
   exchange: {
-    refused: "{file} holds no conversation of this page: {why}.",
+    refused: "{file} is not a saved conversation: {why}.",
     noJson: "it is not JSON, as “{json}” writes it",
     noMessages: "it has no messages as “{json}” writes them",
     large: "it is larger than {limit}",
@@ -61,13 +63,13 @@ export default {
   loader: {
     builtIn: "Built-in model",
     files: "Files of this device",
-    failed: "{name} could not be loaded: {why}",
+    failed: "{name} could not be loaded. {why}",
     unfetched: "{name} could not be fetched. Check your connection, and try again.",
     notFound: "{name} could not be fetched. Check your connection and the name, and try again.",
     noModel:
       "{name} is not a model: it is neither a whole GGUF file nor a folder with config.json, tokenizer.json and safetensors.",
     unnamed:
-      "“{name}” names no model. Enter a name on Hugging Face, such as HuggingFaceTB/SmolLM2-135M-Instruct, or the address of a folder or a GGUF file.",
+      "“{name}” is not a model name. Enter a name on Hugging Face, such as HuggingFaceTB/SmolLM2-135M-Instruct, or the address of a folder or a GGUF file.",
   },
   picker: {
     loading: "loading",
@@ -80,7 +82,7 @@ export default {
     offline: "There is no network now: only what is kept can be loaded.",
     withPage: "comes with the page",
     kept: "{bytes}, kept on this device",
-    keptInPart: "{bytes}, kept in part, continues where it stopped",
+    keptInPart: "{bytes}, partly downloaded, resumes",
     inUse: "In use; {about}",
     load: "Load",
     loadIt: "Load {name}",
@@ -88,6 +90,7 @@ export default {
     deleteIt: "Delete {name}",
     recommended: "Recommended for this device: {about}",
     suggested: "{bytes}, {about}. {fit} Licence: {licence}.",
+    notKept: "{bytes}, not kept for the next visit",
   },
   models: {
     quick: "small and quick, plain English",
@@ -99,7 +102,7 @@ export default {
     thinksOnStrongGpu: "thinks before it answers, for a strong graphics card",
   },
   fit: {
-    large: "Too large: an engine holds {bytes} at most.",
+    large: "Too large: the limit here is {bytes}.",
     tight: "More than half of this device’s {memory} GiB of memory: it may not fit.",
     unknown: "Whether the browser keeps it is not known.",
     kept: "Fits the browser’s storage.",
@@ -126,6 +129,8 @@ export default {
   site: {
     copied: "Copied.",
     notCopied: "The browser did not let it be copied.",
+    builtIn: "The built-in model is on this page alone: the line has another small one.",
+    files: "Other visitors do not have the files on this device: put them on your server, here as {folder}.",
   },
   engine: {
     none: "No model is loaded.",
@@ -249,7 +254,7 @@ export default {
     caption: "{name}, loaded in {seconds} s, on {adapter}",
     peers: "Other engines",
     about:
-      "{model} in 4 bits, one request at a time, without draft tokens, measured for Tabloom’s documentation: on the adapters named, none of them a GPU, and not on this device. Only figures of the same model can be compared.",
+      "{model}, most weights in 4 bits, one request at a time, without draft tokens, measured for Tabloom’s documentation: on the adapters named, none of them a GPU, and not on this device. Only figures of the same model can be compared.",
     peer: "Tokens/s on {adapter}",
     here: "Tabloom here, {adapter}",
     adapters: {
@@ -263,13 +268,13 @@ export default {
     answering: "Answering…",
     stopped: "Stopped.",
     cut: "Cut off after {tokens} tokens.",
-    object: "A schema is an object.",
-    schema: "schema",
-    broken: "This is no JSON.",
+    object: "The schema must be an object.",
+    broken: "Not valid JSON.",
     valid: "Valid by the schema.",
     unchecked:
       "Not checked by the page: {why}. Answers are held to all keywords that JSON Schema has; others have no effect.",
     unsupported: "Answers cannot be held to the keyword {keyword}, which is at {path}.",
+    refused: "Answers cannot be held to this schema. {why}",
   },
   examples: {
     number: "A number",

@@ -24,7 +24,7 @@ export default {
     source: "Code source",
     documentation: "Documentation",
     embed: "Intégrer à un site",
-    form: "Des réponses d’une forme donnée",
+    form: "Sortie structurée",
     aboutForm:
       "Indiquez un {0} : le modèle ne peut rien écrire qui l’enfreigne. La réponse peut tout de même être fausse : le modèle intégré n’a jamais vu de JSON.",
     example: "Exemple {0}",
@@ -39,21 +39,21 @@ export default {
     save: "Enregistrer en JSON",
     whose: "Pour la conversation affichée. Un nouveau chat commence avec les mêmes.",
     system: "Prompt système {0}",
-    aboutSystem: "Précède la conversation. Les petits modèles en tiennent peu compte.",
+    aboutSystem: "Précède la conversation. Les petits modèles l’ignorent souvent.",
     temperature: "Température {0}",
     aboutTemperature: "De 0 à 2. À 0, la même question reçoit la même réponse.",
     topP: "Top-p {0}",
     aboutTopP: "Au-dessus de 0, jusqu’à 1 : tire parmi les tokens les plus probables qui totalisent cette part.",
     topK: "Top-k {0}",
-    aboutTopK: "Tire parmi ce nombre de tokens les plus probables ; 0 : parmi tous.",
+    aboutTopK: "Seulement les k tokens les plus probables ; 0 : tous.",
     minP: "Min-p {0}",
     aboutMinP: "De 0 à 1 : écarte les tokens moins probables que cette part du plus probable.",
     repetition: "Pénalité de répétition {0}",
     aboutRepetition: "Au-dessus de 1, les tokens déjà présents deviennent moins probables ; 1 la désactive.",
     seed: "Graine {0}",
     aboutSeed: "Avec la même graine, la même question reçoit la même réponse.",
-    anySeed: "une autre à chaque fois",
-    most: "Tokens maximum par réponse {0}",
+    anySeed: "aléatoire",
+    most: "Tokens max. {0}",
     anyLength: "ce que contient le contexte",
     speculation: "{0} Décodage spéculatif",
     aboutSpeculation:
@@ -68,9 +68,9 @@ export default {
     copy: "Copier",
     guide: "Comment intégrer un chat",
     choose: "Choisir un modèle",
-    here: "Ici",
+    here: "Sur cet appareil",
     hub: "Depuis Hugging Face",
-    other: "Un autre",
+    other: "Un autre modèle",
     address: "Adresse d’un dossier ou d’un fichier GGUF, ou nom sur Hugging Face",
     load: "Charger",
     aboutAddress: "Cette page ne peut télécharger que depuis son propre site et Hugging Face.",
@@ -91,9 +91,10 @@ export default {
     unprompt: "Retirer",
     lost: "Cette conversation a été supprimée dans un autre onglet.",
     keep: "La garder",
+    builtIn: "Modèle intégré",
   },
   main: {
-    software: "Aucun matériel graphique trouvé : un adaptateur logiciel le remplace. {adapter}",
+    software: "Aucun matériel graphique trouvé : un adaptateur logiciel est utilisé (lent). {adapter}",
     withoutGpu: "Ce navigateur ne propose pas WebGPU : le modèle utilise le processeur, plus lent.",
     processor: "S’exécute sur le processeur, sans WebGPU : les modèles plus grands seront lents.",
   },
@@ -105,7 +106,7 @@ export default {
     processor: "processeur, sans WebGPU",
   },
   element: {
-    noText: "{name} ne contient ni texte ni modèle.",
+    noText: "{name} ne contient ni texte ni modèle. Enregistrez-le en texte brut et joignez celui-ci.",
   },
   chat: {
     untitled: "Nouveau chat",
@@ -124,7 +125,7 @@ export default {
     full: "Le stockage du navigateur est plein : la suite n’est pas conservée. Supprimez une conversation ou un modèle, ou enregistrez celle-ci dans un fichier.",
     foreign:
       "« {title} » vient d’une autre version de cette page et reste telle quelle : rechargez la page, ou enregistrez-la en JSON.",
-    none: "Aucune conversation ne contient cela.",
+    none: "Aucune conversation trouvée.",
     more: "Plus d’actions pour « {title} »",
     rename: "Renommer",
     name: "Nom de la conversation",
@@ -137,14 +138,18 @@ export default {
     deletedAll: "{count} conversations supprimées.",
     imported: "« {title} » importée.",
     importedAll: "{count} conversations importées.",
-    parted: "Une question a aussi été posée ici dans un autre onglet : ceci est maintenant une conversation à part.",
+    parted:
+      "Une question a aussi été posée ici dans un autre onglet : la vôtre est passée dans une nouvelle conversation.",
     growing: "Un autre onglet reçoit une réponse ici.",
     answering: "réponse en cours",
     goesOn: "La réponse à « {title} » se poursuit.",
     answered: "La réponse à « {title} » est prête.",
+    newer: "Une version plus récente de cette page conserve ici des conversations. Rechargez la page.",
+    blocked:
+      "Une version plus ancienne de cette page est ouverte dans un autre onglet : fermez-le, puis rechargez cette page.",
   },
   exchange: {
-    refused: "{file} ne contient aucune conversation de cette page : {why}.",
+    refused: "{file} n’est pas une conversation enregistrée : {why}.",
     noJson: "ce n’est pas du JSON, comme l’écrit « {json} »",
     noMessages: "il n’a pas de messages comme les écrit « {json} »",
     large: "il dépasse {limit}",
@@ -152,13 +157,13 @@ export default {
   loader: {
     builtIn: "Modèle intégré",
     files: "Fichiers de cet appareil",
-    failed: "Impossible de charger {name} : {why}",
+    failed: "Impossible de charger {name}. {why}",
     unfetched: "Impossible de télécharger {name}. Vérifiez la connexion, puis réessayez.",
     notFound: "Impossible de télécharger {name}. Vérifiez la connexion et le nom, puis réessayez.",
     noModel:
       "{name} n’est pas un modèle : ce n’est ni un fichier GGUF complet, ni un dossier avec config.json, tokenizer.json et des safetensors.",
     unnamed:
-      "« {name} » ne désigne aucun modèle. Saisissez un nom sur Hugging Face, comme HuggingFaceTB/SmolLM2-135M-Instruct, ou l’adresse d’un dossier ou d’un fichier GGUF.",
+      "« {name} » n’est pas un nom de modèle. Saisissez un nom sur Hugging Face, comme HuggingFaceTB/SmolLM2-135M-Instruct, ou l’adresse d’un dossier ou d’un fichier GGUF.",
   },
   picker: {
     loading: "chargement",
@@ -172,7 +177,7 @@ export default {
     offline: "Pas de réseau pour l’instant : seul ce qui est conservé peut être chargé.",
     withPage: "fourni avec la page",
     kept: "{bytes}, conservé sur cet appareil",
-    keptInPart: "{bytes}, conservé en partie, reprend où il s’est arrêté",
+    keptInPart: "{bytes}, téléchargé en partie, reprend",
     inUse: "Utilisé ; {about}",
     load: "Charger",
     loadIt: "Charger {name}",
@@ -180,6 +185,7 @@ export default {
     deleteIt: "Supprimer {name}",
     recommended: "Recommandé pour cet appareil : {about}",
     suggested: "{bytes}, {about}. {fit} Licence : {licence}.",
+    notKept: "{bytes}, non conservé pour la prochaine visite",
   },
   models: {
     quick: "petit et rapide, anglais simple",
@@ -191,7 +197,7 @@ export default {
     thinksOnStrongGpu: "réfléchit avant de répondre, pour une carte graphique puissante",
   },
   fit: {
-    large: "Trop grand : un moteur contient au plus {bytes}.",
+    large: "Trop grand : la limite est ici de {bytes}.",
     tight: "Plus de la moitié des {memory} Gio de mémoire de cet appareil : il pourrait ne pas tenir.",
     unknown: "On ne sait pas si le navigateur le conservera.",
     kept: "Tient dans le stockage du navigateur.",
@@ -219,6 +225,9 @@ export default {
   site: {
     copied: "Copié.",
     notCopied: "Le navigateur n’a pas autorisé la copie.",
+    builtIn: "Le modèle intégré n’existe que sur cette page : la ligne en nomme un autre, petit aussi.",
+    files:
+      "Les autres visiteurs n’ont pas les fichiers de cet appareil : mettez-les sur votre serveur, ici sous {folder}.",
   },
   engine: {
     none: "Aucun modèle n’est chargé.",
@@ -349,7 +358,7 @@ export default {
     caption: "{name}, chargé en {seconds} s, sur {adapter}",
     peers: "Autres moteurs",
     about:
-      "{model} en 4 bits, une requête à la fois, sans tokens proposés, mesuré pour la documentation de Tabloom : sur les adaptateurs indiqués, dont aucun n’est un GPU, et non sur cet appareil. Seuls les chiffres d’un même modèle sont comparables.",
+      "{model}, la plupart des poids en 4 bits, une requête à la fois, sans tokens proposés, mesuré pour la documentation de Tabloom : sur les adaptateurs indiqués, dont aucun n’est un GPU, et non sur cet appareil. Seuls les chiffres d’un même modèle sont comparables.",
     peer: "Tokens/s sur {adapter}",
     here: "Tabloom ici, {adapter}",
     adapters: {
@@ -363,13 +372,13 @@ export default {
     answering: "Réponse en cours…",
     stopped: "Arrêté.",
     cut: "Coupée après {tokens} tokens.",
-    object: "Un schéma est un objet.",
-    schema: "schéma",
-    broken: "Ce n’est pas du JSON.",
+    object: "Le schéma doit être un objet.",
+    broken: "JSON non valide.",
     valid: "Valide selon le schéma.",
     unchecked:
       "Non vérifiée par la page : {why}. Les réponses respectent tous les mots-clés de JSON Schema ; les autres n’ont aucun effet.",
     unsupported: "Les réponses ne peuvent pas être tenues au mot-clé {keyword}, qui se trouve à {path}.",
+    refused: "Les réponses ne peuvent pas être tenues à ce schéma. {why}",
   },
   examples: {
     number: "Un nombre",

@@ -23,7 +23,7 @@ export default {
     source: "ソースコード",
     documentation: "ドキュメント",
     embed: "自分のサイトに組み込む",
-    form: "決まった形式の回答",
+    form: "構造化出力",
     aboutForm:
       "{0} を指定すると、モデルはそれに反する内容を書けません。ただし内容が正しいとは限りません。内蔵モデルは JSON を見たことがありません。",
     example: "例 {0}",
@@ -38,21 +38,21 @@ export default {
     save: "JSON で保存",
     whose: "表示中の会話に適用されます。新しいチャットは同じ設定で始まります。",
     system: "システムプロンプト {0}",
-    aboutSystem: "会話の前に置かれます。小さなモデルにはあまり効きません。",
+    aboutSystem: "会話の前に置かれます。小さなモデルはよく無視します。",
     temperature: "温度 {0}",
     aboutTemperature: "0～2。0 では同じ質問に同じ回答が返ります。",
     topP: "Top-p {0}",
     aboutTopP: "0 より大きく 1 以下。確率の合計がこの割合になる上位トークンから選びます。",
     topK: "Top-k {0}",
-    aboutTopK: "確率の高い順にこの数のトークンから選びます。0 ではすべてから選びます。",
+    aboutTopK: "確率の高い k 個のトークンのみ。0 ではすべて。",
     minP: "Min-p {0}",
     aboutMinP: "0～1。最も確率の高いトークンに対してこの割合を下回るものを除きます。",
     repetition: "繰り返しペナルティ {0}",
     aboutRepetition: "1 より大きいと、既出のトークンが選ばれにくくなります。1 で無効です。",
     seed: "シード {0}",
     aboutSeed: "同じシードでは、同じ質問に同じ回答が返ります。",
-    anySeed: "毎回変わります",
-    most: "回答の最大トークン数 {0}",
+    anySeed: "ランダム",
+    most: "最大トークン数 {0}",
     anyLength: "コンテキストに収まるまで",
     speculation: "{0} 投機的デコーディング",
     aboutSpeculation:
@@ -69,7 +69,7 @@ export default {
     choose: "モデルを選択",
     here: "このデバイス",
     hub: "Hugging Face から",
-    other: "その他",
+    other: "別のモデル",
     address: "フォルダーまたは GGUF ファイルのアドレス、または Hugging Face での名前",
     load: "読み込む",
     aboutAddress: "このページは、自身のサイトと Hugging Face からのみ取得できます。",
@@ -83,15 +83,16 @@ export default {
     close: "閉じる",
     long: "この小さなモデルには会話が長くなり、話の流れを見失います。",
     better: "より良いモデルを入手",
-    aboutBetter: "このデバイスで動くと見込まれるモデルです。読み込みが終わるまで、現在のモデルを使い続けられます。",
+    aboutBetter: "このデバイスで動くはずのモデルです。読み込みが終わるまで、現在のモデルを使い続けられます。",
     download: "ダウンロード",
     cancel: "キャンセル",
     unprompt: "外す",
     lost: "この会話は別のタブで削除されました。",
     keep: "残す",
+    builtIn: "内蔵モデル",
   },
   main: {
-    software: "グラフィックハードウェアがないため、ソフトウェアアダプターで代替しています。{adapter}",
+    software: "グラフィックハードウェアがないため、ソフトウェアアダプターを使用しています（低速）。{adapter}",
     withoutGpu: "このブラウザーは WebGPU に対応していないため、モデルは低速なプロセッサーで動作します。",
     processor: "WebGPU なしでプロセッサー上で動作しています。大きなモデルは低速になります。",
   },
@@ -103,7 +104,7 @@ export default {
     processor: "プロセッサー（WebGPU なし）",
   },
   element: {
-    noText: "{name} にはテキストもモデルもありません。",
+    noText: "{name} にはテキストもモデルもありません。プレーンテキストで保存して添付してください。",
   },
   chat: {
     untitled: "新しいチャット",
@@ -122,7 +123,7 @@ export default {
     full: "ブラウザーの保存領域がいっぱいで、これ以降は保存されません。会話かモデルを削除するか、この会話をファイルに保存してください。",
     foreign:
       "「{title}」はこのページの別のバージョンのもので、そのまま残ります。ページを再読み込みするか、JSON で保存してください。",
-    none: "一致する会話はありません。",
+    none: "会話が見つかりません。",
     more: "「{title}」のその他の操作",
     rename: "名前を変更",
     name: "会話の名前",
@@ -135,14 +136,17 @@ export default {
     deletedAll: "{count} 件の会話を削除しました。",
     imported: "「{title}」をインポートしました。",
     importedAll: "{count} 件の会話をインポートしました。",
-    parted: "別のタブでもここで質問されたため、この会話は別の会話になりました。",
+    parted: "別のタブでもここで質問されたため、あなたの質問を新しい会話に移しました。",
     growing: "別のタブがここで回答を受け取っています。",
     answering: "回答中",
     goesOn: "「{title}」への回答は続いています。",
     answered: "「{title}」への回答ができました。",
+    newer: "このページの新しいバージョンが、ここに会話を保存しています。ページを再読み込みしてください。",
+    blocked:
+      "別のタブでこのページの古いバージョンが開いています。そのタブを閉じて、このページを再読み込みしてください。",
   },
   exchange: {
-    refused: "{file} にはこのページの会話が含まれていません: {why}。",
+    refused: "{file} は保存された会話ではありません: {why}。",
     noJson: "「{json}」で書き出される JSON ではありません",
     noMessages: "「{json}」で書き出される形のメッセージがありません",
     large: "{limit} を超えています",
@@ -150,13 +154,13 @@ export default {
   loader: {
     builtIn: "内蔵モデル",
     files: "このデバイスのファイル",
-    failed: "{name} を読み込めませんでした: {why}",
+    failed: "{name} を読み込めませんでした。{why}",
     unfetched: "{name} を取得できませんでした。接続を確認して、もう一度お試しください。",
     notFound: "{name} を取得できませんでした。接続と名前を確認して、もう一度お試しください。",
     noModel:
       "{name} はモデルではありません。完全な GGUF ファイルでも、config.json、tokenizer.json、safetensors を含むフォルダーでもありません。",
     unnamed:
-      "「{name}」というモデルはありません。HuggingFaceTB/SmolLM2-135M-Instruct のような Hugging Face 上の名前、またはフォルダーか GGUF ファイルのアドレスを入力してください。",
+      "「{name}」はモデル名ではありません。HuggingFaceTB/SmolLM2-135M-Instruct のような Hugging Face 上の名前、またはフォルダーか GGUF ファイルのアドレスを入力してください。",
   },
   picker: {
     loading: "読み込み中",
@@ -169,7 +173,7 @@ export default {
     offline: "現在ネットワークに接続されていないため、保存済みのモデルのみ読み込めます。",
     withPage: "ページに付属",
     kept: "{bytes}、このデバイスに保存済み",
-    keptInPart: "{bytes}、一部保存済み（続きから再開）",
+    keptInPart: "{bytes}、一部ダウンロード済み（再開します）",
     inUse: "使用中、{about}",
     load: "読み込む",
     loadIt: "{name} を読み込む",
@@ -177,6 +181,7 @@ export default {
     deleteIt: "{name} を削除",
     recommended: "このデバイスにおすすめ: {about}",
     suggested: "{bytes}、{about}。{fit} ライセンス: {licence}。",
+    notKept: "{bytes}、次回の利用までは保存されません",
   },
   models: {
     quick: "小さく高速、平易な英語",
@@ -188,7 +193,7 @@ export default {
     thinksOnStrongGpu: "考えてから回答、高性能グラフィックカード向け",
   },
   fit: {
-    large: "大きすぎます。エンジンが扱えるのは最大 {bytes} です。",
+    large: "大きすぎます。ここでの上限は {bytes} です。",
     tight: "このデバイスのメモリー {memory} GiB の半分を超えるため、収まらない可能性があります。",
     unknown: "ブラウザーが保存するかどうかは不明です。",
     kept: "ブラウザーの保存領域に収まります。",
@@ -216,6 +221,9 @@ export default {
   site: {
     copied: "コピーしました。",
     notCopied: "ブラウザーがコピーを許可しませんでした。",
+    builtIn: "内蔵モデルはこのページにしかないため、この行には別の小さなモデルを入れています。",
+    files:
+      "他の訪問者はこのデバイスのファイルを持っていません。ご自分のサーバーに置いてください（ここでは {folder}）。",
   },
   engine: {
     none: "モデルが読み込まれていません。",
@@ -340,7 +348,7 @@ export default {
     caption: "{name}、{seconds} 秒で読み込み、{adapter}",
     peers: "他のエンジン",
     about:
-      "{model} を 4 ビットで、リクエスト 1 件ずつ、下書きトークンなしで、Tabloom のドキュメント用に計測したものです。記載のアダプターはいずれも GPU ではなく、このデバイスでもありません。比較できるのは同じモデルの数値だけです。",
+      "{model}（重みの大半は 4 ビット）を、リクエスト 1 件ずつ、下書きトークンなしで、Tabloom のドキュメント用に計測したものです。記載のアダプターはいずれも GPU ではなく、このデバイスでもありません。比較できるのは同じモデルの数値だけです。",
     peer: "トークン/秒（{adapter}）",
     here: "このデバイスの Tabloom、{adapter}",
     adapters: {
@@ -354,13 +362,13 @@ export default {
     answering: "回答中…",
     stopped: "停止しました。",
     cut: "{tokens} トークンで打ち切られました。",
-    object: "スキーマはオブジェクトです。",
-    schema: "スキーマ",
-    broken: "JSON ではありません。",
+    object: "スキーマはオブジェクトでなければなりません。",
+    broken: "有効な JSON ではありません。",
     valid: "スキーマに適合しています。",
     unchecked:
       "このページでは未検証: {why}。回答は JSON Schema のすべてのキーワードに従います。それ以外は無視されます。",
     unsupported: "キーワード {keyword} には回答を従わせることができません（場所: {path}）。",
+    refused: "このスキーマには回答を従わせることができません。{why}",
   },
   examples: {
     number: "数値",

@@ -78,7 +78,7 @@ export class Attachments {
     const text = clipboardData?.getData("text/plain") ?? "";
     const files = [...(clipboardData?.files ?? [])];
     if (text.length > CHARACTERS || text.split("\n").length > LINES) {
-      this.#open((tray) => tray.put(TEXTS.pasted, text));
+      this.#open((tray) => tray.paste(text));
     } else if (!text && files.length > 0) this.add(files);
     else return;
     event.preventDefault();
@@ -100,7 +100,7 @@ export class Attachments {
     else
       import("./tray.js").then(
         ({ Tray }) => use((this.#tray ??= new Tray(this))),
-        ({ message }) => this.view.tell(message),
+        () => this.view.tell(),
       );
   }
 }

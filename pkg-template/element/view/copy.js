@@ -1,6 +1,6 @@
 import { icon } from "../dom.js";
 import { CHECK } from "../icons.js";
-import { TEXTS } from "../texts.js";
+import { ALL as TEXTS } from "./later.js";
 
 /** Milliseconds for which the button shows that it has copied. */
 const SHOWN = 1_600;

@@ -1,7 +1,7 @@
 // Dictation, where the browser recognises speech on the device; elsewhere it would send it to a server.
 import { html, icon } from "../dom.js";
 import { language } from "../language.js";
-import { TEXTS } from "../texts.js";
+import { ALL as TEXTS } from "./later.js";
 
 const MICROPHONE =
   "M12 3.5a2.7 2.7 0 0 1 2.7 2.7v5.1a2.7 2.7 0 0 1-5.4 0V6.2A2.7 2.7 0 0 1 12 3.5zM6 11a6 6 0 0 0 12 0M12 17v3.5";

@@ -22,6 +22,9 @@ summary { border-radius: .35rem; cursor: pointer; }
 summary b { font-weight: 600; }
 summary small { color: var(--muted); }
 details pre { max-block-size: 18rem; margin-block-start: .35rem; overflow: auto; scrollbar-width: thin; white-space: pre-wrap; font: .8125em/1.5 var(--mono); }
+@media (pointer: coarse) {
+  summary { padding-block: .6rem; }
+}
 @media (forced-colors: active) {
   .attachments li { border-color: CanvasText; }
 }

@@ -1,7 +1,7 @@
 // How long attached texts are, as it is shown: in characters, until there is an engine that counts tokens.
 import { html } from "../dom.js";
 import { fill } from "../fill.js";
-import { TEXTS } from "../texts.js";
+import { ALL as TEXTS } from "./later.js";
 
 /** @import { Engine } from "../../index.js" */
 /** @import { Quote } from "../quotes.js" */

@@ -240,7 +240,7 @@ textarea:focus-visible { outline: 0; }
 @media (pointer: coarse) {
   .icon, .round, .versions .icon { inline-size: 2.75rem; block-size: 2.75rem; }
   .plain, .pill { min-block-size: 2.75rem; }
-  textarea { padding-block: .5rem; font-size: max(1rem, 16px); }
+  textarea { padding-block: .6rem; font-size: max(1rem, 16px); }
 }
 @media (prefers-reduced-motion: no-preference) {
   .track i { transition: scale .2s; }

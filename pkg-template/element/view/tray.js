@@ -1,7 +1,7 @@
 import { html, icon } from "../dom.js";
 import { fill } from "../fill.js";
 import { quote, unquote } from "../quotes.js";
-import { TEXTS } from "../texts.js";
+import { ALL as TEXTS } from "./later.js";
 import { adoptStyle } from "./quoted-style.js";
 import { showTokens, sizeOf, tokensOf } from "./sizes.js";
 
@@ -81,13 +81,9 @@ export class Tray {
     this.#attachments.view.tell(`${refused.slice(0, SENTENCES).join(" ")}${more}`);
   }
 
-  /**
-   * Attaches a text.
-   *
-   * @param {string} name
-   * @param {string} text
-   */
-  put(name, text) {
+  /** @param {string} text to attach */
+  paste(text) {
+    const name = TEXTS.pasted;
     if (this.#fits(text.length)) this.#add(name, text);
     else this.#attachments.view.tell(fill(TEXTS.tooLong, { name, limit: limit() }));
   }
@@ -212,16 +208,39 @@ async function bytesOf(file) {
  */
 function textOf(bytes, type) {
   if (bytes.byteLength === 0) throw new Error(TEXTS.emptyFile);
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    // A PDF may be written in letters alone.
-    if (text.trim() && !text.includes("\0") && !text.startsWith("%PDF-")) return text;
-  } catch {
-    // It is not UTF-8.
-  }
+  const text = unicode(bytes) ?? (type.startsWith("image/") ? "" : western(bytes));
+  // One may be written in letters alone.
+  if (new TextDecoder().decode(bytes.slice(0, 5)) === "%PDF-") throw new Error(TEXTS.pdf);
+  if (text.trim() && !text.includes("\0")) return text;
   throw new Error(type.startsWith("image/") ? TEXTS.picture : TEXTS.noText);
 }
 
+/**
+ * A text in UTF-8, or in UTF-16 with its mark; undefined where it is neither.
+ *
+ * @param {ArrayBuffer} bytes
+ */
+function unicode(bytes) {
+  const mark = String(new Uint8Array(bytes, 0, Math.min(2, bytes.byteLength)));
+  const encoding = { "255,254": "utf-16le", "254,255": "utf-16be" }[mark] ?? "utf-8";
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * A text as programs write it that know no Unicode; empty where it has what no text has.
+ *
+ * @param {ArrayBuffer} bytes
+ */
+function western(bytes) {
+  const text = new TextDecoder("windows-1252").decode(bytes);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it looks for them
+  return /[\0-\x08\x0e-\x1f]/.test(text) ? "" : text;
+}
+
 function limit() {
-  return new Intl.NumberFormat(undefined, { style: "unit", unit: "megabyte" }).format(MOST / 1e6);
+  return new Intl.NumberFormat(TEXTS.locale, { style: "unit", unit: "megabyte" }).format(MOST / 1e6);
 }

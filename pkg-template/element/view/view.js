@@ -21,7 +21,8 @@ const ROOM = 2_000;
  *
  * @typedef {Record<"send" | "stop" | "clear" | "start" | "cancel" | "continue" | "retry" | "processor", () => void>
  *   & Record<"again" | "edit", (i: number) => void>
- *   & {version: (i: number, version: number) => void, engine: () => Engine | null, prompt: Host["prompt"]}} Actions
+ *   & {version: (i: number, version: number) => void, engine: () => Engine | null}
+ *   & Pick<Host, "prompt">} Actions
  */
 
 /** A chat's shadow tree, and the visitor's actions in it. */
@@ -221,27 +222,35 @@ export class View {
     const { stage, loaded, total } = progress;
     const known = total > 0;
     const part = known ? Math.min(1, loaded / total) : 0;
-    const names = { download: TEXTS.download, compile: TEXTS.compile };
-    this.#stage.textContent = names[/** @type {"download"} */ (stage)] ?? TEXTS.connecting;
+    this.#stage.textContent = (stage !== "start" && TEXTS[/** @type {"download"} */ (stage)]) || TEXTS.connecting;
     this.#amount.textContent = !known
       ? ""
       : stage === "download"
         ? bytes(loaded, total)
-        : part.toLocaleString(undefined, { style: "percent" });
+        : part.toLocaleString(TEXTS.locale, { style: "percent" });
     this.#track.classList.toggle("unknown", !known);
     this.#fill.style.scale = known ? `${part} 1` : "";
     if (known) this.#track.setAttribute("aria-valuenow", `${Math.floor(100 * part)}`);
     else this.#track.removeAttribute("aria-valuenow");
   }
 
-  /** @param {{code?: string, message: string} | null} error null if there is none */
-  problem(error) {
+  /** @param {any} error null if there is none */
+  async problem(error) {
     // Screen readers should read an error once.
     if (error === this.#shown) return;
     this.#shown = error;
-    const noGpu = error?.code === "no_gpu";
-    this.#processor.hidden = !noGpu;
-    this.#problemText.textContent = noGpu ? TEXTS.noGpu : (error?.message ?? "");
+    this.#problem.hidden = true;
+    if (error) {
+      const text = await import("./problems.js").then(
+        ({ sentenceOf }) => sentenceOf(error),
+        () => error.message,
+      );
+      if (error !== this.#shown) return;
+      this.#processor.hidden = error.code !== "no_gpu";
+      this.#problemText.textContent = text;
+      // In its own words, for those who look.
+      this.#problem.title = (error.cause ?? error).message;
+    }
     this.#problem.hidden = !error;
     this.refresh();
   }
@@ -270,8 +279,8 @@ export class View {
     grow(this.input);
   }
 
-  /** @param {string} text for the visitor, above the input, until the next action */
-  tell(text) {
+  /** @param {string} [text] for the visitor, above the input, until the next action */
+  tell(text = TEXTS.problem) {
     this.#told = text;
     this.refresh();
   }
@@ -443,7 +452,8 @@ function iconButton(name, style, label, path, type = "button") {
  * @param {number} total
  */
 function bytes(loaded, total) {
-  const large = total >= 1e9;
-  const number = (/** @type {number} */ n) => (n / (large ? 1e9 : 1e6)).toFixed(large ? 2 : 1);
-  return `${number(loaded)} / ${number(total)} ${large ? "GB" : "MB"}`;
+  const [size, unit, digits] = total < 1e9 ? [1e6, "megabyte", 1] : [1e9, "gigabyte", 2];
+  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  const whole = { ...options, style: /** @type {const} */ ("unit"), unit };
+  return `${(loaded / size).toLocaleString(TEXTS.locale, options)} / ${(total / size).toLocaleString(TEXTS.locale, whole)}`;
 }

@@ -1,0 +1,30 @@
+import { ALL as TEXTS } from "./later.js";
+
+/** The codes of errors, by the text that says what a visitor can do. */
+const CODES = /** @type {const} */ ({
+  noGpu: ["no_gpu"],
+  interrupted: ["load_interrupted"],
+  unfetched: ["fetch"],
+  unusable: [
+    ...["missing_part", "malformed", "truncated", "integrity", "unsupported_architecture", "invalid_config"],
+    ...["missing_tensor", "wrong_tensor", "tokenizer", "template", "numerical"],
+  ],
+  noMemory: ["too_large", "out_of_memory", "over_budget", "device_lost_again"],
+  gpuFailed: ["device_lost", "pipeline", "gpu"],
+  ended: ["no_host", "start_failed", "engine_crashed", "version_mismatch", "handshake", "closed"],
+  outgrown: ["context_length_exceeded"],
+  crowded: ["queue_full"],
+});
+
+/**
+ * What visitors are told of an error, in their language: its own words where it puts its `cause` into words, or where
+ * it is of a mistake in the page.
+ *
+ * @param {any} error
+ * @returns {string}
+ */
+export function sentenceOf({ code, message, cause }) {
+  if (cause || code === "invalid_request") return message;
+  const [name = "unexpected"] = Object.entries(CODES).find(([, codes]) => codes.some((one) => one === code)) ?? [];
+  return TEXTS[/** @type {keyof typeof CODES | "unexpected"} */ (name)];
+}
