@@ -12,17 +12,21 @@ const LAST_BREATH = 300;
 /** Answers that end a call, and what may come twice without harm. */
 const REPEATABLE = ["here", "alive", "value", "end", "error", "failed", "up", "down", "join"];
 
-/** What any script of the site may put on its channels; nothing helps against one that imitates the package. */
-const RUBBISH = [
-  null,
-  undefined,
-  7,
-  "x",
-  [],
-  {},
+/** What any script of the site may put on its channels; nothing helps against one that imitates a host. */
+const RUBBISH = [null, undefined, 7, "x", [], {}, { type: "up" }, { type: "down", epoch: 0 }];
 
-  { type: "up" },
-  { type: "down", epoch: 0 },
+/** What no host answers. */
+const MALFORMED = [
+  { type: "failed" },
+  { type: "failed", error: {} },
+  { type: "error" },
+  { type: "error", error: null },
+  { type: "ping" },
+  { type: "progress" },
+  { type: "chunk" },
+  { type: "chunk", value: {}, tokens: [] },
+  { type: "chunk", value: { choices: [{ index: 2 ** 31 }] }, tokens: [] },
+  { type: "chunk", value: { choices: [{ index: "length" }] }, tokens: [] },
 ];
 
 export class Browser {
@@ -52,6 +56,31 @@ export class Browser {
   /** Any script of the site speaks on one of its channels. */
   babble(name) {
     this.channels.broadcast(name, this.world.pick(RUBBISH));
+    // To pages alone: a host answers what has the id of a call, too.
+    const malformed = { ...this.world.pick(MALFORMED), id: this.#anyId() };
+    this.channels.broadcast(name, malformed, (channel) => Boolean(channel.realm.document));
+  }
+
+  /** Any script of the site says in others' names that they leave, or leave a call. */
+  forge(name) {
+    const { held } = this.locks.snapshot();
+    const epochs = held.map(({ name }) => name.split(" since ")[1]).filter(Boolean);
+    const down = epochs.map((epoch) => ({ type: "down", epoch: Number(epoch) }));
+    this.channels.broadcast(name, this.world.pick([{ type: "cancel", id: this.#anyId() }, { type: "bye" }, ...down]));
+  }
+
+  /** One that a page's call may have. */
+  #anyId() {
+    return 1 + this.world.below(10);
+  }
+
+  /** Any script of the site steals one of its locks. */
+  steal() {
+    const { held } = this.locks.snapshot();
+    if (held.length === 0) return;
+    const { name } = this.world.pick(held);
+    this.world.note("stolen:", name);
+    this.locks.rob(name);
   }
 
   /** How often a message arrives. */

@@ -9,6 +9,8 @@ const FAULTS = {
   failedScript: 0.15,
   slowScript: 0.2,
   deafLocks: 0.05,
+  theft: 0.1,
+  forgery: 0.2,
   // Of a host that is asked something.
   trap: 0.02,
   reject: 0.02,

@@ -101,7 +101,7 @@ export class Channel extends Target {
     const data = structuredClone(message);
     const { world, browser } = this.realm;
     for (let times = browser.times(data); times > 0; times--) {
-      world.send(this.realm.up, () => browser.channels.broadcast(this.name, data, this));
+      world.send(this.realm.up, () => browser.channels.broadcast(this.name, data, (channel) => channel !== this));
     }
   }
 
@@ -120,8 +120,8 @@ export class Channel extends Target {
 
   #dispatch(event) {
     if (this.closed) return;
-    this.onmessage?.(event);
     this.dispatchEvent(event);
+    if (!event.cancelBubble) this.onmessage?.(event);
   }
 }
 
@@ -153,7 +153,7 @@ export class Channels {
     return this.#open.get(name)?.size ?? 0;
   }
 
-  broadcast(name, data, from = null) {
-    for (const channel of this.#open.get(name) ?? []) if (channel !== from) channel.receive(data);
+  broadcast(name, data, to = (/** @type {Channel} */ _channel) => true) {
+    for (const channel of this.#open.get(name) ?? []) if (to(channel)) channel.receive(data);
   }
 }
