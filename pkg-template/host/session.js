@@ -199,7 +199,7 @@ export class Session {
     const send = () => this.#send(call, host);
     if (count(open.deaths) < MOST_DEATHS - 1) return send();
     // It may be the cause, or suffer from another.
-    const turn = async () => (open.goesOn = await (await import("./turn.js")).turn(open.over.signal, host.life.signal));
+    const turn = async () => (open.goesOn = await (await import("./turn.js")).turn(open.over.signal, host));
     turn().then(send, send);
   }
 

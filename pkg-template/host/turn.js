@@ -12,11 +12,11 @@ const TURN = 300_000;
  * that none fails for another.
  *
  * @param {AbortSignal} over the call's end
- * @param {AbortSignal} host the host's end
+ * @param {import("./session.js").Host} host
  * @returns {Promise<() => void>} ends the turn, which ends with the call and the host, too
  */
-export async function turn(over, host) {
-  const turn = childOf(host);
+export async function turn(over, { connection, life }) {
+  const turn = childOf(life.signal);
   const { signal } = turn;
   const end = () => turn.abort();
   whenAborted(over, end, signal);
@@ -24,5 +24,7 @@ export async function turn(over, host) {
   whenAborted(signal, () => clearTimeout(timer));
   // Where locks are denied no other page has this host.
   await hold(SUSPECT, signal).catch(() => {});
+  // The call before may have stopped the host, and its page noticed that first.
+  await connection.request({ type: "metrics" });
   return end;
 }
