@@ -284,6 +284,9 @@ for (const host of RUNGS) {
     // As if the step took half a minute.
     fates.chat = [{ busy: 3000, count: 10 }];
     assert.deepEqual(numbers(await read(page)), upTo(10));
+    // Steps of seven seconds, within which nothing is answered.
+    fates.chat = [{ block: 700, count: 2 }];
+    assert.deepEqual(numbers(await read(page)), upTo(2));
     assert.equal(reported("boot").length, 1);
   });
 }
