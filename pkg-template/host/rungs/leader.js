@@ -71,6 +71,9 @@ export class Leader {
     let waiting = null;
     /** The epoch of the leader that has answered. */
     let joined = 0;
+    /** Whether the leader is said to leave. */
+    let leaves = false;
+    const departure = () => new Departure("the leader has left");
     /** Called when the leader's page has answered. */
     let answered = () => {};
     whenAborted(life.signal, () => {
@@ -101,12 +104,16 @@ export class Leader {
           if (!(await candidate.knows(epoch)) || life.signal.aborted) return;
           candidate.epoch = Math.max(candidate.epoch, epoch);
           if (waiting) join();
-          else if (epoch > joined) life.abort(crashed("another has taken its place"));
+          else if (epoch > joined) life.abort(leaves ? departure() : crashed("another has taken its place"));
         } else if (type === "leads" && epoch === joined) {
           answered();
         } else if (type === "down" && epoch === joined) {
-          const left = () => life.abort(new Departure("the leader has left"));
-          candidate.whenOver(epoch, life.signal).then(left, () => {});
+          // Every script of the site can say so, but the leader alone gives up its lock.
+          leaves = true;
+          candidate.whenOver(epoch, life.signal).then(
+            () => life.abort(departure()),
+            () => {},
+          );
         }
       };
       join();

@@ -141,9 +141,15 @@ export class Browser {
 
   /** The Cache API of a realm. */
   caches(realm) {
+    const { world, climate } = this;
     const answer = (value) =>
-      new Promise((resolve) => {
-        if (!this.climate.strikes("deafStore")) realm.later(this.world.delay(), () => resolve(value));
+      new Promise((resolve, reject) => {
+        if (climate.strikes("deafStore")) return;
+        const late = climate.strikes("lateStore") ? 60_000 * world.random() : 0;
+        const settle = climate.strikes("brokenStore")
+          ? () => reject(new DOMException("the disk is full", "QuotaExceededError"))
+          : () => resolve(climate.strikes("rubbishStore") ? world.pick(RUBBISH) : value);
+        realm.later(world.delay() + late, settle);
       });
     return { open: () => answer({ put: () => answer(undefined) }) };
   }
