@@ -60,16 +60,6 @@ export class Candidate {
     return (await this.#epochs()).includes(epoch);
   }
 
-  /**
-   * Resolves when the leader with this epoch has given it up.
-   *
-   * @param {number} epoch
-   * @param {AbortSignal} signal
-   */
-  whenOver(epoch, signal) {
-    return whenFree(this.#office + SINCE + epoch, { mode: "shared", signal });
-  }
-
   /** The epochs of leaders. */
   async #epochs() {
     const { held = [] } = await navigator.locks.query();

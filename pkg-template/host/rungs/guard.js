@@ -17,9 +17,12 @@ const CHOICES = 1000;
  * @param {AbortController} life
  */
 export function guard(channel, life) {
+  let greeted = false;
   channel.addEventListener("message", (event) => {
     if (!isAnswer(event.data)) event.stopImmediatePropagation();
-    if (FAREWELLS.includes(event.data?.type)) life.abort(crashed("another script speaks to it for this page"));
+    const type = event.data?.type;
+    greeted ||= type === "here";
+    if (greeted && FAREWELLS.includes(type)) life.abort(crashed("another script speaks to it for this page"));
   });
 }
 

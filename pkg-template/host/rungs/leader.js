@@ -71,9 +71,6 @@ export class Leader {
     let waiting = null;
     /** The epoch of the leader that has answered. */
     let joined = 0;
-    /** Whether the leader is said to leave. */
-    let leaves = false;
-    const departure = () => new Departure("the leader has left");
     /** Called when the leader's page has answered. */
     let answered = () => {};
     whenAborted(life.signal, () => {
@@ -104,16 +101,11 @@ export class Leader {
           if (!(await candidate.knows(epoch)) || life.signal.aborted) return;
           candidate.epoch = Math.max(candidate.epoch, epoch);
           if (waiting) join();
-          else if (epoch > joined) life.abort(leaves ? departure() : crashed("another has taken its place"));
+          else if (epoch > joined) life.abort(crashed("another has taken its place"));
         } else if (type === "leads" && epoch === joined) {
           answered();
         } else if (type === "down" && epoch === joined) {
-          // Every script of the site can say so, but the leader alone gives up its lock.
-          leaves = true;
-          candidate.whenOver(epoch, life.signal).then(
-            () => life.abort(departure()),
-            () => {},
-          );
+          life.abort(new Departure("the leader has left"));
         }
       };
       join();

@@ -82,7 +82,7 @@ export const PLANTED = {
   },
   "a call that another script has cancelled is awaited": {
     file: "guard.js",
-    find: "if (FAREWELLS.includes(event.data?.type))",
+    find: "if (greeted && FAREWELLS.includes(type))",
     replace: "if (false)",
   },
   "a page whose lock was taken waits": {
