@@ -61,12 +61,16 @@ export class Browser {
     this.channels.broadcast(name, malformed, (channel) => Boolean(channel.realm.document));
   }
 
-  /** Any script of the site says in others' names that they leave, or leave a call. */
-  forge(name) {
+  /** Any script of the site says in others' names, on all channels, that they leave, or leave a call. */
+  forge() {
+    const { world, channels } = this;
+    const what = world.pick(["cancel", "cancel", "bye", "down"]);
     const { held } = this.locks.snapshot();
     const epochs = held.map(({ name }) => name.split(" since ")[1]).filter(Boolean);
-    const down = epochs.map((epoch) => ({ type: "down", epoch: Number(epoch) }));
-    this.channels.broadcast(name, this.world.pick([{ type: "cancel", id: this.#anyId() }, { type: "bye" }, ...down]));
+    for (const name of channels.names) {
+      if (what !== "down") channels.broadcast(name, { type: what, id: channels.asked.get(name) });
+      else for (const epoch of epochs) channels.broadcast(name, { type: what, epoch: Number(epoch) });
+    }
   }
 
   /** One that a page's call may have. */

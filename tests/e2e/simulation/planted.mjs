@@ -80,11 +80,6 @@ export const PLANTED = {
     find: "if (!isAnswer(event.data)) event.stopImmediatePropagation();",
     replace: "",
   },
-  "a call that another script has cancelled is awaited": {
-    file: "guard.js",
-    find: "if (greeted && FAREWELLS.includes(type))",
-    replace: "if (false)",
-  },
   "a page whose lock was taken waits": {
     file: "connection.js",
     find: 'life.abort(new Departure("the page\'s lock was taken away"))',

@@ -100,6 +100,7 @@ export class Channel extends Target {
   postMessage(message) {
     const data = structuredClone(message);
     const { world, browser } = this.realm;
+    if (data?.type === "chat") browser.channels.asked.set(this.name, data.id);
     for (let times = browser.times(data); times > 0; times--) {
       world.send(this.realm.up, () => browser.channels.broadcast(this.name, data, (channel) => channel !== this));
     }
@@ -129,6 +130,8 @@ export class Channel extends Target {
 export class Channels {
   /** @type {Map<string, Set<Channel>>} */
   #open = new Map();
+  /** The id of the last chat that was asked for, by channel: who listens knows it. @type {Map<string, number>} */
+  asked = new Map();
 
   get names() {
     return [...this.#open.keys()];

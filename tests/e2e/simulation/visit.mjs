@@ -80,7 +80,7 @@ class Visit {
       await world.pass(world.pick([0, 0, 100, 1000, 1000, 10_000, 40_000]) * world.random());
       const { names } = this.browser.channels;
       if (names.length > 0 && this.climate.strikes("rubbish")) this.browser.babble(world.pick(names));
-      if (names.length > 0 && this.climate.strikes("forgery")) this.browser.forge(world.pick(names));
+      if (names.length > 0 && this.climate.strikes("forgery")) this.browser.forge();
       if (this.climate.strikes("theft")) this.browser.steal();
       const tab = this.tabs.length > 0 ? world.pick(this.tabs) : null;
       if (!tab || (this.tabs.length < MOST_TABS && world.chance(this.crowded ? 0.4 : 0.15))) this.#open();
