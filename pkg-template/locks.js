@@ -16,15 +16,18 @@ export async function available() {
  *
  * @param {string} name
  * @param {AbortSignal} [signal]
+ * @param {() => void} [robbed] called when another script of the site has taken the lock away
  * @returns {Promise<void>}
  */
-export function hold(name, signal) {
+export function hold(name, signal, robbed = () => {}) {
   return new Promise((held, denied) => {
+    let failed = denied;
     const holding = () => {
       held();
+      failed = robbed;
       return new Promise((release) => signal && whenAborted(signal, () => release(null)));
     };
-    navigator.locks.request(name, { signal }, holding).catch(denied);
+    navigator.locks.request(name, { signal }, holding).catch((error) => failed(error));
   });
 }
 

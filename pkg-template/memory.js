@@ -4,7 +4,7 @@
 
 const GIB = 2 ** 30;
 
-const { userAgent = "", maxTouchPoints = 0, deviceMemory = 4 } = /** @type {any} */ (globalThis.navigator ?? {});
+const { userAgent = "", maxTouchPoints = 0, deviceMemory } = /** @type {any} */ (globalThis.navigator ?? {});
 
 /**
  * What kind of device this is. An iPad says that it is a Mac; in a worker it counts as one.
@@ -21,15 +21,15 @@ export const platform =
 /**
  * Memory for all models, and what says so.
  *
- * iOS ends a tab near 1.5 GB. Apps on Android share the device's memory, of which a quarter is taken. GPUs of
- * desktops have limits of their own.
+ * iOS ends a tab near 1.5 GB. Apps on Android share the device's memory, of which a quarter is taken; on computers
+ * half of it, and no more than 4 GiB. Not all browsers say how much there is.
  *
  * @param {number} [budgetBytes] what the page asks for
  * @returns {{budgetBytes: number, budgetReason: BudgetReason}}
  */
 export function budget(budgetBytes) {
   if (budgetBytes !== undefined) return { budgetBytes, budgetReason: "option" };
-  const most = { ios: 1, android: deviceMemory / 4, desktop: 4 };
+  const most = { ios: 1, android: (deviceMemory ?? 4) / 4, desktop: Math.min(4, (deviceMemory ?? 8) / 2) };
   return { budgetBytes: most[platform] * GIB, budgetReason: platform };
 }
 

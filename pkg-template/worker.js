@@ -11,13 +11,19 @@ import { completeWebGpu } from "./worker/gpu.js";
 
 /** @import { Answer, Failed, Greeting, HostPort, Leading, Lobby, Order } from "./host/messages.js" */
 
-/** The lock that is held as long as the worker lives; null where locks are denied. */
-const lock = available().then(async (allowed) => {
-  if (!allowed) return null;
+/**
+ * The lock that is held as long as the worker lives; null where locks are denied.
+ *
+ * @type {Promise<string | null>}
+ */
+let lock = available().then((allowed) => (allowed ? takeLock() : null));
+
+/** Takes a lock with a new name, and another if that is taken away: pages then believe that the worker is gone. */
+async function takeLock() {
   const name = `tabloom host ${crypto.randomUUID()}`;
-  await hold(name);
+  await hold(name, undefined, () => (lock = takeLock()));
   return name;
-});
+}
 
 /** Milliseconds for which a page may be silent once it has been greeted. */
 const PATIENCE = 60_000;

@@ -1,5 +1,5 @@
 import { whenAborted, unlessAborted } from "../abort.js";
-import { Gone, TabloomError } from "../error.js";
+import { Departure, Gone, TabloomError } from "../error.js";
 import { keepPinging } from "./heartbeat.js";
 import { within } from "./rungs/greeting.js";
 import { hold, whenFree } from "../locks.js";
@@ -52,7 +52,8 @@ export class Connection {
     if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});
     // By this lock the host notices that the page is gone.
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;
-    if (tab) await within(hold(tab, signal), life);
+    const robbed = () => life.abort(new Departure("the page's lock was taken away"));
+    if (tab) await within(hold(tab, signal, robbed), life);
     const introduction = { version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
     const hello = connection.request({ type: "hello", ...introduction });
     // Not later: it may change before the answer comes.
@@ -70,8 +71,6 @@ export class Connection {
     this.#port = port;
     this.#signal = life.signal;
     port.onmessage = ({ data }) => {
-      // On the leader's rung any script of the site can write to the port.
-      if (!data) return;
       if (data.type === "failed") {
         this.#failure = new TabloomError(data.error);
         if (!lingers) return life.abort(this.#failure);

@@ -43,7 +43,7 @@ export class Session {
   #host = null;
   /** @type {Promise<void> | null} */
   #connecting = null;
-  /** @type {Map<Call, {id: number | null, deaths: any[], over: AbortController}>} open calls,
+  /** @type {Map<Call, {id: number | null, deaths: any[], over: AbortController, goesOn?: () => void}>} open calls,
    *   with why hosts died meanwhile; one that was posted to the host has an id */
   #calls = new Map();
   /** @type {{at: number, reason: any}[]} when hosts died within the last minute, and why */
@@ -193,14 +193,31 @@ export class Session {
    * @param {Call} call
    * @param {Host} host
    */
-  #post(call, { connection, life }) {
+  #post(call, host) {
     const open = this.#calls.get(call);
     if (!open) return;
+    const send = () => this.#send(call, host);
+    if (count(open.deaths) < MOST_DEATHS - 1) return send();
+    // It may be the cause, or suffer from another.
+    const turn = async () => (open.goesOn = await (await import("./turn.js")).turn(open.over.signal, host));
+    turn().then(send, send);
+  }
+
+  /**
+   * @param {Call} call
+   * @param {Host} host
+   */
+  #send(call, { connection, life }) {
+    const open = this.#calls.get(call);
+    if (!open || life.signal.aborted) return;
     const answered = (/** @type {import("./messages.js").Answer} */ answer) => {
       const lost = answer.type === "error" && LOST.includes(answer.error.code);
       if (lost) return life.abort(new TabloomError(answer.error));
       if (LAST.includes(answer.type)) this.#forget(call);
-      if (answer.type === "chunk") open.deaths = [];
+      if (answer.type === "chunk") {
+        open.deaths = [];
+        open.goesOn?.();
+      }
       // Answers in OpenAI's shapes have an `object`.
       const { value } = /** @type {{value?: any}} */ (answer);
       if (value?.object) value.served_by = "device";

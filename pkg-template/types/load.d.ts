@@ -104,9 +104,9 @@ export interface LoadOptions extends NameOptions {
    */
   isolation?: "shared" | "tab" | { session: string };
   /**
-   * Memory for the weights, keys and values of all models that the site's tabs share; default 4 GiB, on iOS
-   * and iPadOS 1 GiB, on Android a quarter of the device's memory (`info.budgetReason`). The value of the tab
-   * that loaded last counts.
+   * Memory for the weights, keys and values of all models that the site's tabs share; default on iOS and iPadOS
+   * 1 GiB, on Android a quarter of the device's memory, elsewhere half of it and at most 4 GiB
+   * (`info.budgetReason`). The value of the tab that loaded last counts.
    */
   budgetBytes?: number;
   /** Which optional features of the GPU are used where it has them. */

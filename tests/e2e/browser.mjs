@@ -69,6 +69,21 @@ export function launchOnDisk(profile) {
 }
 
 /**
+ * Lets pages of a context lose their patience sooner, by this factor.
+ *
+ * @param {import("playwright-core").BrowserContext} context
+ * @param {number} factor
+ */
+export const hurried = (context, factor) =>
+  context.addInitScript((factor) => {
+    const { setInterval, setTimeout } = globalThis;
+    Object.assign(globalThis, {
+      setInterval: (tick, period) => setInterval(tick, period / factor),
+      setTimeout: (then, delay) => setTimeout(then, delay >= 5000 ? delay / factor : delay),
+    });
+  }, factor);
+
+/**
  * Starts Chromium with a profile on disk and an extension, and waits for the extension's service worker.
  *
  * @param {string} profile

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { PLANTED } from "./simulation/planted.mjs";
 
 const SEED = Number(process.env.TABLOOM_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const RUNS = 400;
+const RUNS = 2000;
 /** Runs within which a planted fault is found. */
 const SOON = 400;
 /** What happened last is what matters. */
@@ -26,7 +26,8 @@ async function run(...request) {
 }
 
 test(`${RUNS} runs (seed ${SEED})`, async () => {
-  const { failure } = await run(SEED, RUNS);
+  const halves = await Promise.all([run(SEED, RUNS / 2), run(SEED + RUNS / 2, RUNS / 2)]);
+  const failure = halves.map(({ failure }) => failure).find(Boolean);
   if (!failure) return;
   const { seed, broken, log } = failure;
   const again = `TABLOOM_SEED=${seed} cargo xtask test --file tests/e2e/client-faults.test.mjs`;

@@ -261,12 +261,32 @@ describe("a host that is stuck", () => {
 });
 
 for (const host of RUNGS) {
+  test(`a call that stops every host fails alone (${host})`, async () => {
+    // A SharedWorker is given eight times as long.
+    await hurry(host === "shared" ? 100 : 20);
+    const pages = [await open({ host }), await open({ host })];
+    const culprit = ask(pages[0], { fate: { fate: "freeze" } });
+    await until("chat", 1);
+    const others = [ask(pages[0]), ask(pages[1])];
+    const { typed, code } = await culprit;
+    assert.deepEqual([typed, code], [true, "engine_crashed"]);
+    assert.deepEqual(await Promise.all(others), ["no failure", "no failure"]);
+    assert.equal(await ask(pages[0]), "no failure");
+    const { held, pending } = await pages[0].evaluate(() => navigator.locks.query());
+    assert.ok(![...held, ...pending].some(({ name }) => name === "tabloom suspect"));
+  });
+}
+
+for (const host of RUNGS) {
   test(`a host that is only slow is not given up (${host})`, async () => {
     await hurry(10);
     const page = await open({ host });
     // As if the step took half a minute.
     fates.chat = [{ busy: 3000, count: 10 }];
     assert.deepEqual(numbers(await read(page)), upTo(10));
+    // Steps of seven seconds, within which nothing is answered.
+    fates.chat = [{ block: 700, count: 2 }];
+    assert.deepEqual(numbers(await read(page)), upTo(2));
     assert.equal(reported("boot").length, 1);
   });
 }

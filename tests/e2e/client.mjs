@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, afterEach, before, beforeEach } from "node:test";
-import { launch } from "./browser.mjs";
+import { hurried, launch } from "./browser.mjs";
 import { HTML } from "./package.mjs";
 import { serve } from "./server.mjs";
 
@@ -16,7 +16,7 @@ export let context;
 let reports;
 /** A request that is answered when the test says so. */
 let held;
-/** What is to happen to the next calls of a type. */
+/** What is to happen to the next calls of a type, but for those that bring a `fate` of their own. */
 export let fates;
 
 before(async () => {
@@ -68,7 +68,7 @@ async function fate(response) {
   for await (const piece of response.req) body.push(piece);
   const report = JSON.parse(Buffer.concat(body).toString());
   reports.push(report);
-  const next = fates[report.type]?.shift() ?? {};
+  const next = report.request?.fate ?? fates[report.type]?.shift() ?? {};
   response.writeHead(200, { "content-type": "application/json", "access-control-allow-origin": "*" });
   response.end(JSON.stringify(next));
 }
@@ -95,14 +95,7 @@ export const delayMessages = () =>
   });
 
 /** Lets pages lose their patience sooner, by this factor. */
-export const hurry = (factor) =>
-  context.addInitScript((factor) => {
-    const { setInterval, setTimeout } = globalThis;
-    Object.assign(globalThis, {
-      setInterval: (tick, period) => setInterval(tick, period / factor),
-      setTimeout: (then, delay) => setTimeout(then, delay >= 5000 ? delay / factor : delay),
-    });
-  }, factor);
+export const hurry = (factor) => hurried(context, factor);
 
 /**
  * Lets a page move its SharedWorker, as WebKit does with those of a tab that is closed: it ends, begins anew, and

@@ -82,7 +82,7 @@ export class Host {
       report(message);
       return calls.delete(id);
     }
-    const { fate, at = 0, count = 4, pieces, pause, info, usage, busy } = await report(message);
+    const { fate, at = 0, count = 4, pieces, pause, info, usage, busy, block } = await report(message);
     // A long step.
     if (busy) await (this.#ready = Promise.all([this.#ready, new Promise((over) => setTimeout(over, busy))]));
     if (type === "load") {
@@ -101,7 +101,12 @@ export class Host {
       return send({ type: "value", value: { asked: message.request } });
     }
     const fall = () => this.#meet(fate, fail);
-    await chat(tab, message, { count: pieces?.length ?? count, at, fall: fate && fall, pieces, pause, usage }, send);
+    await chat(
+      tab,
+      message,
+      { count: pieces?.length ?? count, at, fall: fate && fall, pieces, pause, usage, block },
+      send,
+    );
   }
 
   #leave(tab, free) {
@@ -123,9 +128,9 @@ export class Host {
 
 /**
  * Answers with the numbers below `count`, or with `pieces`, each a token, as quickly as it can or with a
- * `pause` between them; meets its fate before token `at`.
+ * `pause` between them; meets its fate before token `at`. Steps `block` the worker's loop, as on the processor.
  */
-async function chat(tab, message, { count, at, fall, pieces, pause = 0, usage: counts }, send) {
+async function chat(tab, message, { count, at, fall, pieces, pause = 0, usage: counts, block = 0 }, send) {
   const { id, request, moment, resume } = message;
   const { n = 1, stream, stream_options } = request;
   const head = { id: `chat-${moment.entropy}`, created: moment.now };
@@ -146,6 +151,7 @@ async function chat(tab, message, { count, at, fall, pieces, pause = 0, usage: c
   const chunk = async (choices, tokens = [], ended = null, rest = {}) => {
     while (credit === 0) await /** @type {Promise<void>} */ (new Promise((resolve) => (more = resolve)));
     if (tab.calls.get(id) !== call) return;
+    for (const end = performance.now() + block; performance.now() < end; );
     credit -= 1;
     send({ type: "chunk", value: { ...head, choices, ...rest }, tokens, ended });
     sent += 1;

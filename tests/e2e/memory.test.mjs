@@ -26,11 +26,12 @@ const pretend = (device) =>
 const DEVICES = [
   ["an iPhone", { userAgent: NAMES.iphone, maxTouchPoints: 5, deviceMemory: null }, GIB, "ios"],
   ["an iPad, which says that it is a Mac", { userAgent: NAMES.mac, maxTouchPoints: 5 }, GIB, "ios"],
-  ["a Mac", { userAgent: NAMES.mac, maxTouchPoints: 0 }, 4 * GIB, "desktop"],
+  ["a Mac", { userAgent: NAMES.mac, maxTouchPoints: 0, deviceMemory: null }, 4 * GIB, "desktop"],
   ["a phone with 2 GiB", { userAgent: NAMES.android, maxTouchPoints: 5, deviceMemory: 2 }, GIB / 2, "android"],
   ["a phone with 8 GiB", { userAgent: NAMES.android, maxTouchPoints: 5, deviceMemory: 8 }, 2 * GIB, "android"],
   ["a phone that does not say", { userAgent: NAMES.android, deviceMemory: null }, GIB, "android"],
-  ["a computer", { userAgent: NAMES.linux, maxTouchPoints: 0, deviceMemory: 32 }, 4 * GIB, "desktop"],
+  ["a computer with 2 GiB", { userAgent: NAMES.linux, maxTouchPoints: 0, deviceMemory: 2 }, GIB, "desktop"],
+  ["a computer with 32 GiB", { userAgent: NAMES.linux, maxTouchPoints: 0, deviceMemory: 32 }, 4 * GIB, "desktop"],
 ];
 
 for (const [what, device, budgetBytes, budgetReason] of DEVICES) {

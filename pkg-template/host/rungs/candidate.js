@@ -8,6 +8,9 @@ import { failure, startWorker } from "./dedicated.js";
 /** A leader holds a lock with this in its name, between the name of the leader's lock and its epoch. */
 const SINCE = " since ";
 
+/** Milliseconds that an epoch may lie in the future: clocks are set back. One that is later is no leader's. */
+const LATEST = 86_400_000;
+
 /**
  * An engine that can become the leader: it queues for the leader's Web Lock, and runs the worker while it
  * holds that lock.
@@ -61,21 +64,24 @@ export class Candidate {
   async #epochs() {
     const { held = [] } = await navigator.locks.query();
     const names = held.map(({ name = "" }) => name.split(SINCE));
-    return names.filter(([office, epoch]) => office === this.#office && epoch).map(([, epoch]) => Number(epoch));
+    const epochs = names.filter(([office]) => office === this.#office).map(([, epoch]) => Number(epoch));
+    return epochs.filter((epoch) => Number.isSafeInteger(epoch) && epoch < Date.now() + LATEST);
   }
 
   /** Takes the lock from the latest known leader, unless another candidate does. */
   async seize() {
     const succession = `${this.#office} after ${this.epoch}`;
     const former = this.#candidacy;
-    await navigator.locks.request(succession, { ifAvailable: true }, async (lock) => {
+    const succeed = async (/** @type {Lock | null} */ lock) => {
       // It may have resigned meanwhile.
       if (!lock || former?.signal.aborted) return;
       const run = this.#run({ steal: true });
       // Not earlier: if this candidate is the leader, another one would get its lock.
       former?.abort();
       await run;
-    });
+    };
+    // Another script of the site may take this lock away: the candidate leads all the same.
+    await navigator.locks.request(succession, { ifAvailable: true }, succeed).catch(() => {});
   }
 
   /** Leaves the queue, or gives the lock up. */

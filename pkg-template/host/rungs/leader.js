@@ -5,6 +5,7 @@ import { visible } from "../page.js";
 import { VERSION } from "../../version.js";
 import { Candidate } from "./candidate.js";
 import { leave } from "./greeting.js";
+import { guard } from "./guard.js";
 import { askWhenShown } from "./shown.js";
 
 /** @import { Lobby } from "../messages.js" */
@@ -39,10 +40,11 @@ export class Leader {
 
   /** @param {AbortController} life */
   async open(life) {
+    // A candidate that has begun to lead may fail while locks are asked for.
+    this.#life = life;
     if (!(await available())) throw noHost("leader", "the browser denies Web Locks here");
     await this.#candidate.inquire();
     life.signal.throwIfAborted();
-    this.#life = life;
     this.#candidate.stand();
     whenAborted(life.signal, () => {
       // A leader that does not answer is frozen; a visible tab takes its place.
@@ -79,8 +81,9 @@ export class Leader {
       const join = () => {
         waiting?.close();
         const port = new BroadcastChannel(`tabloom ${crypto.randomUUID()}`);
+        guard(port, life);
         port.onmessage = ({ data }) => {
-          if (data?.type !== "here") return;
+          if (data.type !== "here") return;
           waiting = null;
           joined = data.epoch;
           whenAborted(life.signal, () => leave(port, life.signal.reason));

@@ -12,17 +12,21 @@ const LAST_BREATH = 300;
 /** Answers that end a call, and what may come twice without harm. */
 const REPEATABLE = ["here", "alive", "value", "end", "error", "failed", "up", "down", "join"];
 
-/** What any script of the site may put on its channels; nothing helps against one that imitates the package. */
-const RUBBISH = [
-  null,
-  undefined,
-  7,
-  "x",
-  [],
-  {},
+/** What any script of the site may put on its channels; nothing helps against one that imitates a host. */
+const RUBBISH = [null, undefined, 7, "x", [], {}, { type: "up" }, { type: "down", epoch: 0 }];
 
-  { type: "up" },
-  { type: "down", epoch: 0 },
+/** What no host answers. */
+const MALFORMED = [
+  { type: "failed" },
+  { type: "failed", error: {} },
+  { type: "error" },
+  { type: "error", error: null },
+  { type: "ping" },
+  { type: "progress" },
+  { type: "chunk" },
+  { type: "chunk", value: {}, tokens: [] },
+  { type: "chunk", value: { choices: [{ index: 2 ** 31 }] }, tokens: [] },
+  { type: "chunk", value: { choices: [{ index: "length" }] }, tokens: [] },
 ];
 
 export class Browser {
@@ -52,6 +56,35 @@ export class Browser {
   /** Any script of the site speaks on one of its channels. */
   babble(name) {
     this.channels.broadcast(name, this.world.pick(RUBBISH));
+    // To pages alone: a host answers what has the id of a call, too.
+    const malformed = { ...this.world.pick(MALFORMED), id: this.#anyId() };
+    this.channels.broadcast(name, malformed, (channel) => Boolean(channel.realm.document));
+  }
+
+  /** Any script of the site says in others' names, on all channels, that they leave, or leave a call. */
+  forge() {
+    const { world, channels } = this;
+    const what = world.pick(["cancel", "cancel", "bye", "down"]);
+    const { held } = this.locks.snapshot();
+    const epochs = held.map(({ name }) => name.split(" since ")[1]).filter(Boolean);
+    for (const name of channels.names) {
+      if (what !== "down") channels.broadcast(name, { type: what, id: channels.asked.get(name) });
+      else for (const epoch of epochs) channels.broadcast(name, { type: what, epoch: Number(epoch) });
+    }
+  }
+
+  /** One that a page's call may have. */
+  #anyId() {
+    return 1 + this.world.below(10);
+  }
+
+  /** Any script of the site steals one of its locks. */
+  steal() {
+    const { held } = this.locks.snapshot();
+    if (held.length === 0) return;
+    const { name } = this.world.pick(held);
+    this.world.note("stolen:", name);
+    this.locks.rob(name);
   }
 
   /** How often a message arrives. */
@@ -112,9 +145,15 @@ export class Browser {
 
   /** The Cache API of a realm. */
   caches(realm) {
+    const { world, climate } = this;
     const answer = (value) =>
-      new Promise((resolve) => {
-        if (!this.climate.strikes("deafStore")) realm.later(this.world.delay(), () => resolve(value));
+      new Promise((resolve, reject) => {
+        if (climate.strikes("deafStore")) return;
+        const late = climate.strikes("lateStore") ? 60_000 * world.random() : 0;
+        const settle = climate.strikes("brokenStore")
+          ? () => reject(new DOMException("the disk is full", "QuotaExceededError"))
+          : () => resolve(climate.strikes("rubbishStore") ? world.pick(RUBBISH) : value);
+        realm.later(world.delay() + late, settle);
       });
     return { open: () => answer({ put: () => answer(undefined) }) };
   }

@@ -9,6 +9,8 @@ const FAULTS = {
   failedScript: 0.15,
   slowScript: 0.2,
   deafLocks: 0.05,
+  theft: 0.1,
+  forgery: 0.2,
   // Of a host that is asked something.
   trap: 0.02,
   reject: 0.02,
@@ -20,6 +22,9 @@ const FAULTS = {
   slow: 0.2,
   broken: 0.5,
   deafStore: 0.3,
+  lateStore: 0.3,
+  brokenStore: 0.2,
+  rubbishStore: 0.2,
   stall: 0.05,
   // Of tabs and workers.
   crash: 0.3,
@@ -27,7 +32,18 @@ const FAULTS = {
 };
 
 /** Those that lose no host. */
-const HARMLESS = ["echo", "rubbish", "failedScript", "refusal", "slow", "broken", "deafStore"];
+const HARMLESS = [
+  "echo",
+  "rubbish",
+  "failedScript",
+  "refusal",
+  "slow",
+  "broken",
+  "deafStore",
+  "lateStore",
+  "brokenStore",
+  "rubbishStore",
+];
 
 export class Climate {
   /** How often hosts may have been lost. */

@@ -24,6 +24,7 @@ export class Target {
     for (const [listener, once] of [...known]) {
       // An earlier one may have removed it.
       if (!known.has(listener)) continue;
+      if (event.cancelBubble) return;
       if (once) known.delete(listener);
       listener.call(this, event);
     }

@@ -23,13 +23,17 @@ export class Locks {
     const { name, steal, ifAvailable, realm } = request;
     if (!realm.alive) return;
     if (steal) {
-      const robbed = this.#held.filter((lock) => lock.name === name);
-      this.#held = this.#held.filter((lock) => lock.name !== name);
-      for (const lock of robbed) lock.broken();
+      this.#break(name);
       this.#queue.unshift(request);
     } else if (ifAvailable && !this.#grantable(request, this.#queue)) {
       return request.granted(null);
     } else this.#queue.push(request);
+    this.#process();
+  }
+
+  /** Any script of the site takes a lock from whoever has it, and gives it back at once. */
+  rob(name) {
+    this.#break(name);
     this.#process();
   }
 
@@ -44,6 +48,12 @@ export class Locks {
     this.#held = this.#held.filter((request) => request.realm !== realm);
     this.#queue = this.#queue.filter((request) => request.realm !== realm);
     this.#process();
+  }
+
+  #break(name) {
+    const robbed = this.#held.filter((lock) => lock.name === name);
+    this.#held = this.#held.filter((lock) => lock.name !== name);
+    for (const lock of robbed) lock.broken();
   }
 
   #process() {

@@ -71,10 +71,25 @@ export const PLANTED = {
   },
   "a page waits for its lock for ever": {
     file: "connection.js",
-    find: "if (tab) await within(hold(tab, signal), life);",
-    replace: "if (tab) await hold(tab, signal);",
+    find: "if (tab) await within(hold(tab, signal, robbed), life);",
+    replace: "if (tab) await hold(tab, signal, robbed);",
   },
-  "a page falls over rubbish": { file: "leader.js", find: "data?.type !==", replace: "data.type !==" },
+  "a page falls over rubbish": { file: "guard.js", find: "= message ?? {}", replace: "= message" },
+  "a malformed answer ends a call": {
+    file: "guard.js",
+    find: "if (!isAnswer(event.data)) event.stopImmediatePropagation();",
+    replace: "",
+  },
+  "a page whose lock was taken waits": {
+    file: "connection.js",
+    find: 'life.abort(new Departure("the page\'s lock was taken away"))',
+    replace: "{}",
+  },
+  "a worker whose lock was taken tells its old name": {
+    file: "worker.js",
+    find: "(lock = takeLock())",
+    replace: "{}",
+  },
   "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "" },
   "a page does not ask for the leader's": {
     file: "leader.js",

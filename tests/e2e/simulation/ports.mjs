@@ -100,8 +100,9 @@ export class Channel extends Target {
   postMessage(message) {
     const data = structuredClone(message);
     const { world, browser } = this.realm;
+    if (data?.type === "chat") browser.channels.asked.set(this.name, data.id);
     for (let times = browser.times(data); times > 0; times--) {
-      world.send(this.realm.up, () => browser.channels.broadcast(this.name, data, this));
+      world.send(this.realm.up, () => browser.channels.broadcast(this.name, data, (channel) => channel !== this));
     }
   }
 
@@ -120,8 +121,8 @@ export class Channel extends Target {
 
   #dispatch(event) {
     if (this.closed) return;
-    this.onmessage?.(event);
     this.dispatchEvent(event);
+    if (!event.cancelBubble) this.onmessage?.(event);
   }
 }
 
@@ -129,6 +130,8 @@ export class Channel extends Target {
 export class Channels {
   /** @type {Map<string, Set<Channel>>} */
   #open = new Map();
+  /** The id of the last chat that was asked for, by channel: who listens knows it. @type {Map<string, number>} */
+  asked = new Map();
 
   get names() {
     return [...this.#open.keys()];
@@ -153,7 +156,7 @@ export class Channels {
     return this.#open.get(name)?.size ?? 0;
   }
 
-  broadcast(name, data, from = null) {
-    for (const channel of this.#open.get(name) ?? []) if (channel !== from) channel.receive(data);
+  broadcast(name, data, to = (/** @type {Channel} */ _channel) => true) {
+    for (const channel of this.#open.get(name) ?? []) if (to(channel)) channel.receive(data);
   }
 }

@@ -80,6 +80,8 @@ class Visit {
       await world.pass(world.pick([0, 0, 100, 1000, 1000, 10_000, 40_000]) * world.random());
       const { names } = this.browser.channels;
       if (names.length > 0 && this.climate.strikes("rubbish")) this.browser.babble(world.pick(names));
+      if (names.length > 0 && this.climate.strikes("forgery")) this.browser.forge();
+      if (this.climate.strikes("theft")) this.browser.steal();
       const tab = this.tabs.length > 0 ? world.pick(this.tabs) : null;
       if (!tab || (this.tabs.length < MOST_TABS && world.chance(this.crowded ? 0.4 : 0.15))) this.#open();
       else this.#act(tab);
@@ -132,6 +134,13 @@ class Visit {
     for (const realm of [...browser.realms]) if (!realm.document) browser.kill(realm);
     await world.pass(HAND_OVER[Number(!climate.locks)], () => open().length === 0);
     for (const { what, page } of open()) world.blame(`${what} of ${page.name} does not go on when its host has died`);
+    await world.pass(MINUTE);
+    askAll(stream, whole);
+    await world.pass(world.random() * 100);
+    const whose = world.pick(["tabloom host", "tabloom tab"]);
+    for (const name of browser.locks.of()) if (name.startsWith(whose)) browser.locks.rob(name);
+    await world.pass(HAND_OVER[0], () => open().length === 0);
+    for (const { what, page } of open()) world.blame(`${what} of ${page.name} does not go on when locks were stolen`);
     await world.pass(MINUTE);
     const frozen = this.tabs.length > 1 ? world.pick(this.tabs) : null;
     frozen?.freeze();
@@ -244,7 +253,9 @@ class Visit {
     else if (way === "spins") worker.spins = true;
     else {
       worker.freeze();
-      world.after(world.random() * MINUTE, () => worker.thaw());
+      const owner = [...browser.realms].find(({ workers }) => workers.has(worker));
+      // With a page that is frozen it stays so.
+      world.after(world.random() * MINUTE, () => owner?.frozen || worker.thaw());
     }
   }
 

@@ -36,7 +36,8 @@ test("eight tabs are closed while one waits for an answer", async () => {
       globalThis.controller = new AbortController();
       globalThis.waiting = failure(engine.chat.completions.create(params, controller));
     },
-    ENDLESS,
+    // More than eight tabs take to close, on every machine.
+    { ...ENDLESS, n: 4 },
   );
   for (const tab of tabs) {
     await tab.close();
@@ -47,7 +48,7 @@ test("eight tabs are closed while one waits for an answer", async () => {
     controller.abort();
     return waiting;
   });
-  assert.ok(failed === "no failure" || failed.name === "AbortError", failed.message);
+  assert.equal(failed.name, "AbortError", failed.message);
   assert.equal(text(await last.ask(FRANCE.params)), FRANCE.answer);
   await visitor.close();
 });

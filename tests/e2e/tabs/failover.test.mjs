@@ -2,11 +2,12 @@
 // where it was, with no piece missing or twice.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { hurried } from "../browser.mjs";
 import { noticed, settled, survive, undisturbed } from "./survival.mjs";
 import { ENDLESS, FRANCE, open, STORY, text, until } from "./tabs.mjs";
 
-/** Seconds for which a hung worker does not return to its event loop. */
-const HUNG = 30;
+/** Seconds for which a hung worker does not return to its event loop; pages there wait a third as long as others. */
+const HUNG = 10;
 
 let session;
 let expected;
@@ -54,6 +55,7 @@ describe("leader:", () => {
 
   before(async () => {
     visitor = await session.visitor();
+    await hurried(visitor.context, 3);
     tabs = await visitor.tabs(5, { host: "leader" });
     assert.ok(downloads().length > 0);
   });

@@ -1,7 +1,7 @@
 // Frames: where the browser lets a frame share nothing with others, it gets an engine of its own.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { FRANCE, open, policy, within } from "./tabs.mjs";
+import { FRANCE, open, policy, serveSite, SHARING, STORY, text, within } from "./tabs.mjs";
 
 /** The policy of the demo page, but pages may frame each other. */
 const framing = policy
@@ -19,18 +19,24 @@ const opaque = {
 
 let session;
 let visitor;
+/** Another origin. */
+let foreign;
 
 before(async () => {
   session = await open({}, { headers: { "content-security-policy": framing } });
   visitor = await session.visitor();
+  foreign = await serveSite({}, opaque);
 });
 
-after(() => session?.close());
+after(async () => {
+  await foreign?.close();
+  await session?.close();
+});
 
-/** Shows `address` in a frame of a page of this site. */
-async function framed(address, attributes = {}) {
-  const page = await visitor.context.newPage();
-  await page.goto(`${visitor.url}top.html`);
+/** Shows `address` in a frame of a page of this site, a new one unless it is named. */
+async function framed(address, attributes = {}, shown = null) {
+  const page = shown ?? (await visitor.context.newPage());
+  if (!shown?.url().endsWith("top.html")) await page.goto(`${visitor.url}top.html`);
   const loaded = page.waitForEvent("framenavigated", (frame) => frame.url() === address);
   await page.evaluate(
     ([src, attributes]) => {
@@ -80,10 +86,53 @@ test("a sandboxed frame that keeps its origin shares the host", async () => {
   assert.equal(await chat(frame), "shared");
 });
 
-test("a sandboxed frame without an origin has its own engine", async (t) => {
-  const other = await open({}, { headers: opaque });
-  t.after(() => other.close());
-  const frame = await framed(`${other.server.url}frame.html`, { sandbox: "allow-scripts" });
+test("a sandboxed frame without an origin has its own engine", async () => {
+  const frame = await framed(`${foreign.url}frame.html`, { sandbox: "allow-scripts" });
   assert.equal(await frame.evaluate(() => origin), "null");
   assert.equal(await chat(frame), "private");
+  for (const host of SHARING) {
+    const error = await frame.evaluate((options) => refused(options), { host });
+    assert.equal(error.code, "no_host", host);
+  }
+});
+
+test("frames of other origins, and without one, find no host that lives, none of its locks, nothing of its store", async () => {
+  const own = await session.visitor();
+  const tabs = [];
+  for (const host of SHARING) tabs.push(...(await own.tabs(1, { host })));
+  for (const [i, store] of ["cache", "opfs"].entries()) await tabs[i].load({ host: SHARING[i], store });
+  const [first] = tabs;
+  const before = await first.hosts();
+  const held = await first.run("locks", async () => (await navigator.locks.query()).held.map(({ name }) => name));
+  const locks = held.filter((name) => name.startsWith("tabloom"));
+  for (const tab of tabs) {
+    await tab.begin("kept", STORY.params);
+    await tab.pieces("kept", 1);
+  }
+  const page = await own.context.newPage();
+  const intruders = [
+    await framed(`${foreign.url}frame.html`, { sandbox: "allow-scripts" }, page),
+    await framed(`${foreign.url}frame.html`, {}, page),
+    await framed(`${elsewhere(own.url)}frame.html`, {}, page),
+  ];
+  const nothing = { locks: [], caches: [], files: [] };
+  for (const frame of intruders) {
+    const found = await within(
+      "the intruder",
+      frame.evaluate((locks) => intrude(locks), locks),
+    );
+    assert.deepEqual({ ...found, locks: found.locks.filter((name) => locks.includes(name)) }, nothing);
+  }
+  // A page of the site is answered meanwhile.
+  await first.run("a join", async () => {
+    const { connect } = await import("./hostile.js");
+    (await connect("leader")).port.close();
+  });
+  for (const tab of tabs) assert.equal(text(await tab.answer("kept")), STORY.answer);
+  for (const frame of intruders) assert.deepEqual(await frame.evaluate(() => heard()), []);
+  assert.deepEqual(
+    (await first.hosts()).map(({ id }) => id),
+    before.map(({ id }) => id),
+  );
+  await own.close();
 });

@@ -1,7 +1,7 @@
 // A page that says what no page should gets an error or nothing; nobody else notices.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { open, SHARING, STORY, text } from "./tabs.mjs";
+import { FRANCE, open, SHARING, STORY, text } from "./tabs.mjs";
 
 const SEED = Number(process.env.TABLOOM_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
@@ -28,6 +28,10 @@ for (const rung of SHARING) {
 
     before(async () => {
       visitor = await session.visitor();
+      // Without a heartbeat silence says nothing: locks and messages must.
+      await visitor.context.addInitScript(() => {
+        globalThis.setInterval = /** @type {any} */ (() => 0);
+      });
       [witness, hostile] = await visitor.tabs(2, { host: rung });
       for (const tab of [witness, hostile]) {
         tab.page.on("pageerror", (error) => problems.push(`${tab.name}: ${error}`));
@@ -264,6 +268,30 @@ for (const rung of SHARING) {
       assert.equal((await witness.metrics()).host.tabs.length, 2);
     });
 
+    for (const whose of ["host", "tab"]) {
+      test(`the lock of each ${whose} is stolen amid an answer, which goes on`, async () => {
+        const [before] = await witness.hosts();
+        await witness.begin("greedy", GREEDY);
+        await witness.pieces("greedy", 1);
+        await hostile.run(
+          "theft",
+          async (whose) => {
+            const { held } = await navigator.locks.query();
+            const names = held.map(({ name }) => name).filter((name) => name.startsWith(`tabloom ${whose} `));
+            await Promise.all(names.map((name) => navigator.locks.request(name, { steal: true }, () => {})));
+          },
+          whose,
+        );
+        assert.deepEqual(await witness.answer("greedy"), expected[0]);
+        assert.equal(text(await witness.ask(FRANCE.params)), FRANCE.answer);
+        const hosts = await witness.hosts();
+        assert.equal(hosts.length, 1);
+        // The leader's page knows its worker by the lock alone.
+        assert.equal(hosts[0].id === before.id, rung === "shared" || whose === "tab");
+        assert.deepEqual(problems, []);
+      });
+    }
+
     if (rung === "leader") {
       test("strange words in the lobby", async () => {
         await undisturbed("lobby", async () => {
@@ -282,18 +310,41 @@ for (const rung of SHARING) {
         });
       });
 
-      test("a leader whose lock is stolen gives way to another, and answers go on", async () => {
+      test("what a listener says on a page's channel ends no call", async () => {
+        await hostile.run("leaving", () => engine.close());
+        // It may have led.
+        await witness.metrics();
+        await undisturbed("forgery", async () => {
+          const { listenIn, UNSOUND } = await import("./hostile.js");
+          const { channel, lobby, epoch } = await listenIn();
+          lobby.postMessage({ type: "down", epoch });
+          for (const message of [...UNSOUND, { type: "cancel" }]) {
+            for (let id = 1; id < 20; id++) channel.postMessage({ ...message, id });
+          }
+          channel.postMessage({ type: "bye" });
+          channel.close();
+        });
+      });
+
+      test("a leader whose lock is stolen gives way to another, whatever epochs are forged", async () => {
         const [before] = await witness.hosts();
         await witness.begin("greedy", GREEDY);
         await witness.pieces("greedy", 1);
         await hostile.run("theft", async () => {
           const { VERSION } = await import("./tabloom/version.js");
-          await navigator.locks.request(`tabloom ${VERSION} leader`, { steal: true }, () => {});
+          const office = `tabloom ${VERSION} leader`;
+          for (const epoch of [Number.MAX_SAFE_INTEGER, `${Date.now() + 9e6}.5`, "x"]) {
+            navigator.locks.request(`${office} since ${epoch}`, () => new Promise(() => {}));
+          }
+          await navigator.locks.request(office, { steal: true }, () => {});
         });
         assert.deepEqual(await witness.answer("greedy"), expected[0]);
         const hosts = await witness.hosts();
         assert.equal(hosts.length, 1);
         assert.notEqual(hosts[0].id, before.id);
+        const [late] = await visitor.tabs(1, { host: "leader" });
+        assert.equal(text(await late.ask(FRANCE.params)), FRANCE.answer);
+        await late.close();
       });
     }
   });

@@ -59,13 +59,13 @@ for (const rung of SHARING) {
         const golden = pick(goldens);
         const tokens = 1 + Math.floor(random() * 8);
         const answer = text(await tab.ask({ ...params(golden), max_tokens: tokens }));
-        assert.ok(golden.answer.startsWith(answer), `${answer} in place of ${golden.answer}`);
+        assert.ok(answer && golden.answer.startsWith(answer), `${answer} in place of ${golden.answer}`);
       },
       async stream(tab) {
         const golden = pick(goldens);
         await tab.begin("stream", { ...params(golden), max_tokens: 8 });
         const answer = text(await tab.answer("stream"));
-        assert.ok(golden.answer.startsWith(answer), `${answer} in place of ${golden.answer}`);
+        assert.ok(answer && golden.answer.startsWith(answer), `${answer} in place of ${golden.answer}`);
       },
       async leave(tab) {
         // In the middle of an answer that nobody will wait for.

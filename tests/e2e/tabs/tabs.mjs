@@ -64,7 +64,18 @@ const folder = new URL("site/", import.meta.url);
 const site = Object.fromEntries(readdirSync(folder).map((file) => [file, readFileSync(new URL(file, folder), "utf8")]));
 
 /**
- * Starts a server with the files of `site/` and those of `folders`, and a browser.
+ * Starts a server with the files of `site/` and those of `folders`.
+ *
+ * @param {Parameters<typeof serve>[0]} folders
+ * @param {Record<string, string>} headers
+ */
+export function serveSite(folders, headers) {
+  const policed = { "content-security-policy": policy, ...headers };
+  return serve({ ...folders, "": { ...site, ...folders[""] } }, policed);
+}
+
+/**
+ * Starts such a server, and a browser.
  *
  * Engines that tests share run on the CPU, which compiles no pipelines, unless the tests look at
  * what is held of the GPU, or make it fail.
@@ -73,8 +84,7 @@ const site = Object.fromEntries(readdirSync(folder).map((file) => [file, readFil
  * @param {{headers?: Record<string, string>, device?: "cpu" | "gpu"}} [options]
  */
 export async function open(folders = {}, { headers = {}, device = "cpu" } = {}) {
-  const policed = { "content-security-policy": policy, ...headers };
-  const server = await serve({ ...folders, "": { ...site, ...folders[""] } }, policed);
+  const server = await serveSite(folders, headers);
   // Buffers that are merely dropped count as freed once they are collected.
   const browser = await launch({ collect: true });
   return {

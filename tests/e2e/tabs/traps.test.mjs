@@ -1,14 +1,22 @@
 // The engine's code traps: what is left of it is not used again, and nobody loses an answer.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { hurried } from "../browser.mjs";
+import { modelFile } from "../server.mjs";
 import { noticed, settled, survive, undisturbed } from "./survival.mjs";
-import { ENDLESS, open, SHARING } from "./tabs.mjs";
+import { ENDLESS, FRANCE, open, SHARING, STORY, text } from "./tabs.mjs";
+
+/** A tokenizer with a pattern for which a text of forty letters is a matter of years. */
+const tokenizer = JSON.parse(`${await modelFile("tokenizer.json")}`);
+const split = { type: "Split", pattern: { Regex: "(a+)+$" }, behavior: "Isolated", invert: false };
+tokenizer.pre_tokenizer.pretokenizers.unshift(split);
 
 let session;
 let expected;
 
 before(async () => {
-  session = await open({}, { device: "gpu" });
+  const folders = { "models/spinning/": { "tokenizer.json": JSON.stringify(tokenizer) } };
+  session = await open(folders, { device: "gpu" });
   expected = await undisturbed(session);
 });
 
@@ -33,6 +41,31 @@ for (const rung of [...SHARING, "private"]) {
         await settled(tabs[0], tabs.length);
       });
     }
+  });
+}
+
+for (const rung of [...SHARING, "private"]) {
+  test(`${rung}: a text over which a tokenizer's pattern never ends fails alone`, async () => {
+    const visitor = await session.visitor();
+    // A SharedWorker is given eight times as long.
+    await hurried(visitor.context, rung === "shared" ? 40 : 10);
+    const options = { host: rung, device: "cpu" };
+    const tab = await visitor.tab();
+    await tab.load(options, "models/spinning/");
+    const other = rung === "private" ? tab : await visitor.tab();
+    if (other !== tab) await other.load(options, "models/spinning/");
+    await other.begin("kept", STORY.params);
+    await other.pieces("kept", 1);
+    const failed = tab.run("a text", () => {
+      const content = `${"a".repeat(40)}!`;
+      return failure(engine.chat.completions.create({ messages: [{ role: "user", content }] }));
+    });
+    const whole = other.ask(FRANCE.params);
+    const { typed, code } = await failed;
+    assert.deepEqual([typed, code], [true, "engine_crashed"]);
+    assert.equal(text(await other.answer("kept")), STORY.answer);
+    assert.equal(text(await whole), FRANCE.answer);
+    await visitor.close();
   });
 }
 

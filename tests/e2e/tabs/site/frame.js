@@ -1,5 +1,6 @@
 // A frame that loads the model when told to.
 import { Engine } from "./tabloom/index.js";
+import { VERSION } from "./tabloom/version.js";
 
 globalThis.chat = async (params, options) => {
   globalThis.engine = await Engine.load("model/", { device: "cpu", ...options });
@@ -12,3 +13,44 @@ globalThis.refused = (options) =>
     () => "no failure",
     ({ name, code, message }) => ({ name, code, message }),
   );
+
+/**
+ * Looks for hosts and stores of another origin: speaks in the lobby, steals locks, reads what is stored. Gives a
+ * function for what it has heard until then, and the names that it has found.
+ *
+ * @param {string[]} locks that somebody else holds
+ */
+globalThis.intrude = async (locks) => {
+  const heard = [];
+  const lobby = new BroadcastChannel(`tabloom ${VERSION} lobby`);
+  const channel = new BroadcastChannel("an intruder");
+  for (const { name } of [lobby, channel]) new BroadcastChannel(name).onmessage = ({ data }) => heard.push(data);
+  globalThis.heard = () => heard.filter(({ type }) => type === "here" || type === "leads" || type === "up");
+  for (const epoch of [0, Date.now(), Number.MAX_SAFE_INTEGER]) {
+    for (const type of ["ask", "down"]) lobby.postMessage({ type, epoch });
+    lobby.postMessage({ type: "join", channel: channel.name, epoch });
+  }
+  const found = async (look) => {
+    try {
+      return await look();
+    } catch {
+      // The browser denies it.
+      return [];
+    }
+  };
+  const steal = (name) => navigator.locks.request(name, { steal: true }, () => {});
+  const list = async (entries) => {
+    const names = [];
+    for await (const name of entries) names.push(name);
+    return names;
+  };
+  return {
+    locks: await found(async () => {
+      const { held } = await navigator.locks.query();
+      await Promise.all(locks.map(steal));
+      return held.map(({ name }) => name);
+    }),
+    caches: await found(() => caches.keys()),
+    files: await found(async () => list((await navigator.storage.getDirectory()).keys())),
+  };
+};

@@ -43,6 +43,41 @@ export async function call({ port, answers }, message) {
   return mine();
 }
 
+/**
+ * Has the one page with an engine join its leader again, and listens in once its calls were asked again: gives
+ * its channel, the lobby, and the leader's epoch.
+ */
+export async function listenIn() {
+  const lobby = new BroadcastChannel(`tabloom ${VERSION} lobby`);
+  const { held } = await navigator.locks.query();
+  const after = (start) => held.find(({ name }) => name.startsWith(start)).name.slice(start.length);
+  const epoch = Number(after(`tabloom ${VERSION} leader since `));
+  const heard = (channel, type) =>
+    /** @type {Promise<any>} */ (
+      new Promise((resolve) => {
+        channel.onmessage = ({ data }) => data.type === type && resolve(data);
+      })
+    );
+  const join = heard(lobby, "join");
+  navigator.locks.request(`tabloom tab ${after("tabloom tab ")}`, { steal: true }, () => {});
+  const channel = new BroadcastChannel((await join).channel);
+  await heard(channel, "chunk");
+  return { channel, lobby, epoch };
+}
+
+/** What is no answer of a host, though it looks like one. */
+export const UNSOUND = [
+  { type: "failed" },
+  { type: "error" },
+  { type: "error", error: {} },
+  { type: "progress" },
+  { type: "ping" },
+  { type: "chunk" },
+  { type: "chunk", value: { choices: [null] }, tokens: [] },
+  { type: "chunk", value: { choices: [{ index: 2 ** 31 }] }, tokens: [] },
+  { type: "chunk", value: { choices: [{ index: "length" }] }, tokens: [] },
+];
+
 const cyclic = { type: "ping", id: 1 };
 cyclic.self = cyclic;
 let deep = [];

@@ -1,0 +1,38 @@
+import { crashed } from "../../error.js";
+
+/** What only a page says, after which the host does not answer. */
+const FAREWELLS = ["cancel", "bye"];
+
+/** What a host says that may have any value, or none. */
+const PLAIN = ["accepted", "alive", "value", "end"];
+
+/** More choices than any answer has. */
+const CHOICES = 1000;
+
+/**
+ * Keeps from a page what no host says: any script of the site can write to the channel. Ends `life` where one speaks
+ * in the page's name.
+ *
+ * @param {BroadcastChannel} channel without listeners
+ * @param {AbortController} life
+ */
+export function guard(channel, life) {
+  let greeted = false;
+  channel.addEventListener("message", (event) => {
+    if (!isAnswer(event.data)) event.stopImmediatePropagation();
+    const type = event.data?.type;
+    greeted ||= type === "here";
+    if (greeted && FAREWELLS.includes(type)) life.abort(crashed("another script speaks to it for this page"));
+  });
+}
+
+/** @param {any} message */
+function isAnswer(message) {
+  const { type, epoch, error, progress, value, tokens } = message ?? {};
+  if (type === "here") return Number.isSafeInteger(epoch);
+  if (type === "error" || type === "failed") return typeof error?.code === "string";
+  if (type === "progress") return typeof progress?.stage === "string";
+  if (type !== "chunk") return PLAIN.includes(type);
+  const choices = value?.choices;
+  return Array.isArray(tokens) && Array.isArray(choices) && choices.every((choice) => choice?.index < CHOICES);
+}
