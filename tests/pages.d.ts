@@ -63,7 +63,6 @@ declare var read: Own;
 declare var reading: Own;
 declare var reason: Own;
 declare var intrude: Own;
-declare var heard: Own;
 declare var refused: Own;
 declare var refusing: Own;
 declare var render: Own;

@@ -54,7 +54,7 @@ export class Session {
   /**
    * @param {import("./ladder.js").Ladder} ladder
    * @param {LoadOptions["isolation"]} isolation
-   * @param {import("../models/source.js").Model & {options: object}} load
+   * @param {import("../models/types.js").Model & {options: object}} load
    * @param {Shares} [shares]
    */
   constructor(ladder, isolation, load, shares) {

@@ -13,7 +13,7 @@ const PIECE = 32 * 2 ** 20;
  *
  * @param {Exclude<import("../types.js").ModelSource, string | URL>} source
  * @param {AbortSignal} [signal]
- * @returns {Promise<import("./source.js").Model>}
+ * @returns {Promise<import("./types.js").Model>}
  */
 export async function local(source, signal) {
   const { name, files } = await gather(source);

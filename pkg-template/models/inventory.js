@@ -7,7 +7,7 @@ import { KINDS, estimate, openStore } from "./store.js";
 import { DECLINED, MARK } from "./use.js";
 
 /** @import { StoreSize, StoredModel } from "../types.js" */
-/** @import { Store } from "./store.js" */
+/** @import { Store } from "./types.js" */
 
 /** A file of a GGUF model in several files. */
 const PART = /-\d{5}(-of-\d{5}\.gguf)$/i;

@@ -6,7 +6,7 @@ import { loading, modelOf, record } from "./inventory.js";
 import { openStore } from "./store.js";
 import { DECLINED, MARK } from "./use.js";
 
-/** @import { Store } from "./store.js" */
+/** @import { Store } from "./types.js" */
 
 /**
  * Offers the files of a model that is loaded; those that are refused are not offered again.

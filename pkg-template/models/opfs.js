@@ -1,7 +1,7 @@
 // The origin private file system as a store. Dedicated workers (rungs `leader` and `private`) have synchronous
 // access, several times faster than asynchronous access and the Cache API.
 
-/** @import { Store } from "./store.js" */
+/** @import { Store } from "./types.js" */
 
 /** Longest name of a file; systems allow 255 bytes. */
 const LONGEST = 200;

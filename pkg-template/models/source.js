@@ -1,13 +1,7 @@
 // What `Engine.load` takes as a model, and the address by which hosts and tabs know it.
 import { addressOf, isAddress, nameOf } from "./address.js";
 
-/**
- * A model as it is sent to a host: an address, and files if the page has them.
- *
- * @typedef {object} Model
- * @property {string} url of files: `local:` with their digest and name
- * @property {Map<string, Blob>} [files] by name
- */
+/** @import { Model } from "./types.js" */
 
 /**
  * Resolves what `Engine.load` was given.

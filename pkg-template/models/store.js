@@ -3,19 +3,7 @@
 
 export const KINDS = /** @type {const} */ (["cache", "opfs"]);
 
-/**
- * Entries by key. Nothing here rejects: a model can be loaded without a store.
- *
- * @typedef {object} Store
- * @property {(key: string) => Promise<ReadableStream | null>} get the bytes of an entry; null if there
- *   is none
- * @property {(key: string, bytes: Uint8Array<ArrayBuffer>[]) => Promise<boolean>} put keeps bytes, whole
- *   or not at all; false where the browser refuses
- * @property {(key: string) => Promise<void>} delete
- * @property {() => Promise<string[]>} keys of all entries
- * @property {() => Promise<void>} [sweep] deletes temporary files of writers that are gone
- * @property {() => Promise<number | undefined>} room bytes that the site may still add, if known
- */
+/** @import { Store } from "./types.js" */
 
 /** @implements {Store} */
 class CacheStore {

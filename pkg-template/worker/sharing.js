@@ -7,7 +7,7 @@ import { modelOf } from "../models/inventory.js";
 import { openStore } from "../models/store.js";
 
 /** @import { Notice } from "../host/messages.js" */
-/** @import { Store } from "../models/store.js" */
+/** @import { Store } from "../models/types.js" */
 
 /** The address of Hugging Face's list of a repository's files. */
 const LISTING = /^(.+\/)api\/models\/([^/]+\/[^/]+)\/tree\/([^?]+)$/;

@@ -29,13 +29,16 @@ async function checkedBy(known) {
     if (request.method === "GET") {
       return answer(Object.values(known).find(({ id }) => request.url === `/v1/vulns/${id}`));
     }
-    const { queries } = await json(request);
+    const { queries } = /** @type {any} */ (await json(request));
     assert.equal(queries[0].package.ecosystem, "crates.io");
-    answer({ results: queries.map(({ package: { name } }) => (known[name] ? { vulns: [{ id: known[name].id }] } : {})) });
+    answer({
+      results: queries.map(({ package: { name } }) => (known[name] ? { vulns: [{ id: known[name].id }] } : {})),
+    });
   });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
   try {
-    return await checked(`http://127.0.0.1:${server.address().port}`);
+    return await checked(`http://127.0.0.1:${port}`);
   } finally {
     server.close();
   }

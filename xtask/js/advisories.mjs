@@ -45,5 +45,6 @@ try {
   process.exitCode = found.every(({ informational }) => informational) ? 0 : 1;
   if (found.length === 0) console.log(`no advisory on ${crates.length} crates`);
 } catch (error) {
-  console.log(`advisories were not checked: ${ADDRESS} cannot be asked (${error.cause?.message ?? error.message})`);
+  const { message, cause } = /** @type {Error & {cause?: Error}} */ (error);
+  console.log(`advisories were not checked: ${ADDRESS} cannot be asked (${cause?.message ?? message})`);
 }
