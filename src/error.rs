@@ -56,9 +56,16 @@ pub enum Error {
     TooLarge { what: String, bytes: u64, limit: u64 },
     /// The device ran out of memory; what was allocated for this attempt has been freed.
     #[error(
-        "out of GPU memory while allocating {bytes} bytes for {what}. Close other tabs, or choose a smaller model or context"
+        "out of GPU memory while allocating {bytes} bytes for {what}. Close other tabs, or choose {}",
+        smaller(*.advised)
     )]
-    OutOfMemory { what: String, bytes: u64 },
+    OutOfMemory {
+        what: String,
+        bytes: u64,
+        /// What a model should need at most, where this one already did with less memory.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        advised: Option<u64>,
+    },
     /// There is no usable GPU adapter.
     #[error(
         "no GPU is available: {reason}. Use a browser with WebGPU (Chrome or Edge 113+, Safari 26+, Firefox 141+), or load with device \"cpu\""
@@ -69,7 +76,7 @@ pub enum Error {
     DeviceLost { reason: String },
     /// The device was lost although the model had little memory already.
     #[error(
-        "the GPU device was lost again, although KV cache and steps had a quarter of their size. Browsers do not say why; mostly memory is short. The model needs {needed} bytes so: choose one that needs at most {advised}, or a stronger quantisation, or close other tabs"
+        "the GPU device was lost again, although KV cache and steps had a quarter of their size. Browsers do not say why; mostly memory is short. Even so the model needs {needed} bytes: choose one that needs at most {advised}, or a stronger quantisation, or close other tabs"
     )]
     DeviceLostAgain { needed: u64, advised: u64 },
     /// The driver cannot compile a shader, in none of its variants.
@@ -188,12 +195,26 @@ pub struct WireError {
 /// Longest text in a wire error, in bytes; longer input is echoed only in part.
 const LONGEST: usize = 2000;
 
+/// What to choose where memory is short.
+fn smaller(advised: Option<u64>) -> String {
+    match advised {
+        Some(bytes) => format!("a model that needs at most {bytes} bytes"),
+        None => "a smaller model or context".into(),
+    }
+}
+
 impl Error {
-    /// A lost device's error gives way to `lost_again`, if there is one.
-    pub fn or_lost_again(self, lost_again: Option<&Error>) -> Error {
-        match (&self, lost_again) {
-            (Error::DeviceLost { .. }, Some(lost_again)) => lost_again.clone(),
-            _ => self,
+    /// The error of a model that already does with less memory and needs so many bytes: it says what would
+    /// fit.
+    pub fn spared(self, needed: Option<u64>) -> Error {
+        let Some(needed) = needed else { return self };
+        let advised = needed / 2;
+        match self {
+            Error::DeviceLost { .. } => Error::DeviceLostAgain { needed, advised },
+            Error::OutOfMemory { what, bytes, .. } => {
+                Error::OutOfMemory { what, bytes, advised: Some(advised) }
+            }
+            other => other,
         }
     }
 

@@ -185,7 +185,7 @@ impl Gpu {
         let (invalid, short) = answered(join(validation.pop(), memory.pop())).await?;
         if short.is_some() {
             buffer.destroy();
-            return Err(Error::OutOfMemory { what: what.into(), bytes: size });
+            return Err(Error::OutOfMemory { what: what.into(), bytes: size, advised: None });
         }
         if let Some(error) = invalid {
             return Err(Error::Gpu { reason: error.to_string() });

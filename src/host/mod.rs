@@ -297,8 +297,8 @@ impl<E: Executor + 'static> Host<E> {
                 }));
             }
             Err(error) => {
-                let lost = self.models.get(model).and_then(Model::lost_again);
-                self.fail_load(model, &error.or_lost_again(lost.as_ref()));
+                let needs = self.models.get(model).and_then(Model::spared);
+                self.fail_load(model, &error.spared(needs));
             }
         }
     }

@@ -64,8 +64,8 @@ pub struct Ready<E> {
     pub tabs: BTreeSet<TabId>,
     /// If its prefixes are stored between visits.
     pub storing: Option<Storing>,
-    /// The error of requests if the device is lost, where that is final.
-    lost_again: Option<Error>,
+    /// The bytes that it needs, where it already does with less memory.
+    needs: Option<u64>,
     callers: HashMap<RequestId, Caller>,
 }
 
@@ -242,8 +242,8 @@ impl<E: Executor> Models<E> {
         let State::Loading(loading) = &mut entry.state else { return Vec::new() };
         let waiting = std::mem::take(&mut loading.waiting);
         let (tabs, callers) = Default::default();
-        let lost_again = entry.lost_again();
-        let ready = Ready { service, info, tabs, storing: None, lost_again, callers };
+        let needs = entry.spared();
+        let ready = Ready { service, info, tabs, storing: None, needs, callers };
         entry.state = State::Ready(Box::new(ready));
         waiting
     }
@@ -296,10 +296,9 @@ impl<E> Model<E> {
         matches!(&self.state, State::Ready(ready) if ready.tabs.is_empty())
     }
 
-    /// The error if its device is lost, where it already does with less memory.
-    pub fn lost_again(&self) -> Option<Error> {
-        let lost = Error::DeviceLostAgain { needed: self.bytes, advised: self.bytes / 2 };
-        self.options.sparing.then_some(lost)
+    /// The bytes that it needs, where it already does with less memory.
+    pub fn spared(&self) -> Option<u64> {
+        self.options.sparing.then_some(self.bytes)
     }
 }
 
@@ -360,7 +359,7 @@ impl<E: Executor> Ready<E> {
             Reply::TextCompletion(completion) => value(Value::TextCompletion(completion)),
             Reply::Embeddings(embeddings) => value(Value::Embeddings(embeddings)),
             Reply::Error(error) => {
-                let error = error.or_lost_again(self.lost_again.as_ref());
+                let error = error.spared(self.needs);
                 Answer::Error { id, error: error.to_wire() }
             }
         };

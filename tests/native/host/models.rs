@@ -280,7 +280,7 @@ fn a_device_without_memory_gets_that_of_idle_models() {
     world.post(a.tab, json!({"type": "bye"}));
     let page = Page::greet(&mut world);
     page.load(&mut world, 1, "c");
-    let full = || Error::OutOfMemory { what: "weights".into(), bytes: 9 };
+    let full = || Error::OutOfMemory { what: "weights".into(), bytes: 9, advised: None };
     let model = world.next_load();
     assert!(world.host.sized(model, 100));
     world.finish_load(model, Err(full()));
@@ -294,7 +294,9 @@ fn a_device_without_memory_gets_that_of_idle_models() {
     assert!(world.sparing(model));
     assert!(world.host.sized(model, 50));
     world.finish_load(model, Err(full()));
-    assert_eq!(world.codes(page.tab), ["out_of_memory"]);
+    let error = world.take(page.tab).pop().unwrap()["error"].clone();
+    assert_eq!(error["code"], "out_of_memory");
+    assert_eq!(error["details"], json!({"what": "weights", "bytes": 9, "advised": 25}));
     assert_eq!(world.metrics(&b)["host"]["used_bytes"], 100);
 }
 
