@@ -1,3 +1,4 @@
+// Turns of calls that may be the cause of hosts' deaths: each is asked alone.
 import { childOf, whenAborted } from "../abort.js";
 import { hold } from "../locks.js";
 
@@ -12,7 +13,7 @@ const TURN = 300_000;
  * that none fails for another.
  *
  * @param {AbortSignal} over the call's end
- * @param {import("./session.js").Host} host
+ * @param {{connection: import("./connection.js").Connection, life: AbortController}} host
  * @returns {Promise<() => void>} ends the turn, which ends with the call and the host, too
  */
 export async function turn(over, { connection, life }) {
