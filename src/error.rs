@@ -79,7 +79,7 @@ pub enum Error {
         "the GPU device was lost again, although KV cache and steps had a quarter of their size. Browsers do not say why; mostly memory is short. Even so the model needs {needed} bytes: choose one that needs at most {advised}, or a stronger quantisation, or close other tabs"
     )]
     DeviceLostAgain { needed: u64, advised: u64 },
-    /// The driver cannot compile a shader, in none of its variants.
+    /// The driver can compile no variant of a shader.
     #[error(
         "the GPU's driver cannot compile {shader}: {reason}. Update it, try another browser, or load with device \"cpu\""
     )]

@@ -166,7 +166,7 @@ pub const MAX_LOGPROB_TOKENS: usize = 128;
 /// Token ids of a sequence's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowTokens {
-    /// One id per row, known to the host.
+    /// One id per row, known on the CPU side.
     Known(Vec<u32>),
     /// One row, whose id is the slot's last sample after verification; the host may not know it yet.
     LastSample,

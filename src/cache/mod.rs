@@ -226,7 +226,7 @@ impl KvCache {
             let Cached::Host(from) = *cached else { continue };
             let (entry, group) = (at / table.groups, at % table.groups);
             let Some(content) = self.index.content(tokens, entry) else { break };
-            let Some(block) = self.take(table.owner) else { break };
+            let Some(block) = self.allocate(table.owner) else { break };
             table.blocks[at] = block;
             let hash = PrefixIndex::of_group(table.hashes[entry], group);
             self.index.insert(block, hash, self.parent(table, entry), content);
@@ -550,14 +550,14 @@ impl KvCache {
     /// Adds free blocks to a table until it has room for `tokens` tokens; there must be enough.
     fn extend(&mut self, table: &mut BlockTable, tokens: usize) {
         for _ in 0..table.missing(tokens) {
-            let Some(block) = self.take(table.owner) else { break };
+            let Some(block) = self.allocate(table.owner) else { break };
             table.blocks.push(block);
         }
     }
 
-    /// Takes a free block for an owner. What it had cached is kept by the host.
-    fn take(&mut self, owner: u64) -> Option<u32> {
-        let block = self.next(owner)?;
+    /// Takes a free block for an owner, and evicts what it had cached: that is copied to CPU memory.
+    fn allocate(&mut self, owner: u64) -> Option<u32> {
+        let block = self.next_free(owner)?;
         self.free.remove(block);
         self.owners.assign(block, owner);
         if let Some((hash, parent, content)) = self.index.key(block) {
@@ -569,7 +569,7 @@ impl KvCache {
     }
 
     /// The free block that this owner takes next.
-    fn next(&self, owner: u64) -> Option<u32> {
+    fn next_free(&self, owner: u64) -> Option<u32> {
         let first = self.free.first()?;
         let due = || self.owners.due(owner).unwrap_or(first);
         Some(if self.index.contains(first) { due() } else { first })

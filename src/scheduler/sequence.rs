@@ -32,7 +32,7 @@ struct Flight {
 /// ```text
 ///   prompt                output          sampled by steps in flight
 /// ├─────────────────────┼───────────────┼───────────┤
-///   tokens: known to the host             pending: known to the device
+///   tokens: known on the CPU              pending: known to the device
 ///   verified: its steps are over
 ///           └ flights ┘ computed ─►                  known() <= limit
 /// ```
@@ -175,17 +175,17 @@ impl Sequence {
         Ok(())
     }
 
-    /// The tokens that the host knows.
+    /// The tokens that are known on the CPU side.
     pub fn tokens(&self) -> &[u32] {
         &self.tokens
     }
 
-    /// Its block table, and the tokens that the host knows.
+    /// Its block table, and the tokens that are known on the CPU side.
     pub fn table_and_tokens(&mut self) -> (&mut BlockTable, &[u32]) {
         (&mut self.table, &self.tokens)
     }
 
-    /// Its speculation, and the tokens that the host knows.
+    /// Its speculation, and the tokens that are known on the CPU side.
     pub fn drafts_and_tokens(&mut self) -> (&mut Drafts, &[u32]) {
         (&mut self.drafts, &self.tokens)
     }
