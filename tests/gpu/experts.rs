@@ -1,6 +1,8 @@
 //! Routing, expert products and their sum, on the GPU against the CPU reference.
 
-use crate::support::{Bench, activations, bits, floats, nmse, random_matrix, step, uniform};
+use crate::support::{
+    Bench, activations, bits, floats, nmse, random_matrix, seeded, step, uniform,
+};
 use fastrand::Rng;
 use tabloom::{
     kernels::{Combine, ExpertRows, Group, Matmul, Regime, Route, RowsOf, Tuning},
@@ -13,12 +15,6 @@ const LIMIT: f64 = 1e-11;
 const TILE: usize = 64;
 /// For kernels with a single variant.
 const TUNING: Tuning = Tuning { subgroups: false, barriers: false };
-
-fn seeded() -> Rng {
-    let seed = Rng::new().u64(..);
-    println!("seed {seed}");
-    Rng::with_seed(seed)
-}
 
 /// Random routes: for each row, `active` different experts with weights. Expert 0 is never chosen, the
 /// last one always.

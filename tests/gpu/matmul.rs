@@ -1,6 +1,8 @@
 //! Matrix products on the GPU against the CPU reference.
 
-use crate::support::{Bench, activations, bits, floats, nmse, random_matrix, step, uniform};
+use crate::support::{
+    Bench, activations, bits, floats, nmse, random_matrix, seeded, step, uniform,
+};
 use fastrand::Rng;
 use tabloom::{
     kernels::{Batch, Matmul, Regime, RowsOf, Tuning},
@@ -132,12 +134,6 @@ fn product(layout: Layout, (n, k): (usize, usize), output: MatmulOutput, rows: u
 fn first_and_last(bench: &Bench) -> [Tuning; 2] {
     let tunings = bench.tunings();
     [tunings[0], tunings[tunings.len() - 1]]
-}
-
-fn seeded() -> Rng {
-    let seed = Rng::new().u64(..);
-    println!("seed {seed}");
-    Rng::with_seed(seed)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Repacking of checkpoint bytes on the GPU against [`HostSink`], its CPU reference.
 
-use crate::support::{Bench, uniform};
+use crate::support::{Bench, seeded, uniform};
 use bytemuck::Zeroable;
 use fastrand::Rng;
 use half::{bf16, f16};
@@ -16,12 +16,6 @@ use tabloom::{
 
 const FLOATS: [FloatType; 3] = [FloatType::F32, FloatType::F16, FloatType::Bf16];
 const PARAM: Param = Param::Embed;
-
-fn seeded() -> Rng {
-    let seed = Rng::new().u64(..);
-    println!("seed {seed}");
-    Rng::with_seed(seed)
-}
 
 /// The [`HostSink`]'s result for whole tensors that fill a matrix.
 fn on_the_host(

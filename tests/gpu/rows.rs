@@ -1,7 +1,7 @@
 //! Embedding, normalisation, gathering, pooling and shifting of rows on the GPU against the CPU
 //! reference.
 
-use crate::support::{Bench, activations, bits, floats, nmse, uniform};
+use crate::support::{Bench, activations, bits, floats, nmse, seeded, uniform};
 use tabloom::{
     kernels::{
         Batch, BlockTables, Embed, Gather, Norm, Place, Pool, RowsOf, Shift, batch::SLOT_TOKENS,
@@ -13,12 +13,6 @@ use tabloom::{
         Sampling, SeqPlan, StepPlan,
     },
 };
-
-fn seeded() -> fastrand::Rng {
-    let seed = fastrand::Rng::new().u64(..);
-    println!("seed {seed}");
-    fastrand::Rng::with_seed(seed)
-}
 
 #[test]
 fn embedding_of_known_and_sampled_tokens_and_of_positions() {

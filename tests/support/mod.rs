@@ -17,6 +17,13 @@ use tabloom::{
 const GUARD: usize = 256;
 const GUARD_WORD: u32 = 0xBADC_0DE5;
 
+/// Random numbers, by a seed that a failed test prints.
+pub fn seeded() -> fastrand::Rng {
+    let seed = fastrand::Rng::new().u64(..);
+    println!("seed {seed}");
+    fastrand::Rng::with_seed(seed)
+}
+
 /// A device with its compiled kernels.
 pub struct Bench {
     pub gpu: Gpu,

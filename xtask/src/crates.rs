@@ -1,12 +1,10 @@
 //! The crates of others whose code is in the package's WebAssembly.
 
 use crate::cargo::{self, WASM};
+use crate::wasm;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The crates that become the package's modules.
-const MODULES: [&str; 2] = ["tabloom-wasm", "tabloom-grammar-wasm"];
 
 /// What cargo knows of each.
 pub fn in_package() -> Result<Vec<Value>> {
@@ -34,7 +32,7 @@ fn others(metadata: &Value) -> Option<Vec<&Value>> {
         .filter(|(_, package)| !is_macro(package))
         .collect();
     let nodes = by_id(&metadata["resolve"]["nodes"])?;
-    let is_module = |id: &&str| MODULES.iter().any(|name| packages[id]["name"] == *name);
+    let is_module = |id: &&str| wasm::packages().any(|name| packages[id]["name"] == name);
     let mut open: Vec<&str> = packages.keys().copied().filter(is_module).collect();
     let mut found = BTreeSet::new();
     while let Some(id) = open.pop() {
