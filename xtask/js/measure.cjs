@@ -6,9 +6,9 @@ const esbuild = require("esbuild");
 
 const [folder, ...files] = process.argv.slice(1);
 
-/** What a page must not load before it asks for it. */
-const ON_DEMAND =
-  /^(calls\/fetch|probe|host\/(fallback|rungs\/(leader|candidate))|models\/(files|hub|registry|opfs)|prompt-api\/(?!interface)|element|worker|wasm\/)/;
+/** What a page loads at once. Everything else it loads when it asks for it. */
+const AT_ONCE =
+  /^(abort|error|index|locks|memory|types|version|calls\/(arguments|calls|completions|stream|tokens)|host\/(connection|heartbeat|ladder|page|session|worker-script|rungs\/(dedicated|greeting|private|shared))|models\/(address|kept|source)|prompt-api\/interface)\.js$/;
 
 /** @param {Uint8Array} bytes */
 const weigh = (bytes) => ({
@@ -54,7 +54,7 @@ function closure(modules, entry, found = new Set()) {
 }
 
 const { metafile } = bundle(["index.js", "worker.js", "element.js", "prompt-api.js"]);
-const early = [...closure(metafile.inputs, "index.js")].filter((path) => ON_DEMAND.test(path));
+const early = [...closure(metafile.inputs, "index.js")].filter((path) => !AT_ONCE.test(path));
 if (early.length > 0) throw new Error(`index.js must load on demand, and not by an import: ${early.join(", ")}`);
 
 /** @type {[string, Set<string>][]} */

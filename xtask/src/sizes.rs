@@ -196,10 +196,10 @@ mod tests {
     fn files_belong_to_who_imports_them() {
         let folder = tempfile::tempdir().unwrap();
         let modules = [
-            ("index.js", r#"import "./a.js"; export const later = () => import("./b.js");"#),
-            ("a.js", "export const a = 1;"),
-            ("b.js", r#"export * from "./a.js";"#),
-            ("worker.js", r#"import "./a.js"; import("./wasm/tabloom.js");"#),
+            ("index.js", r#"import "./abort.js"; export const later = () => import("./b.js");"#),
+            ("abort.js", "export const a = 1;"),
+            ("b.js", r#"export * from "./abort.js";"#),
+            ("worker.js", r#"import "./abort.js"; import("./wasm/tabloom.js");"#),
             ("element.js", r#"export * from "./index.js"; import "./wasm/c.js";"#),
             ("prompt-api.js", r#"export * from "./b.js";"#),
             ("wasm/c.js", ""),
@@ -218,7 +218,7 @@ mod tests {
             let files = sizes.files.iter().filter(move |file| file.part == part);
             files.map(|file| file.path.as_str()).collect::<Vec<_>>()
         };
-        assert_eq!(of(Part::Client), ["index.js", "a.js"]);
+        assert_eq!(of(Part::Client), ["index.js", "abort.js"]);
         assert_eq!(of(Part::Worker), ["worker.js", "wasm/tabloom.js", "wasm/tabloom_bg.wasm"]);
         assert_eq!(of(Part::Element), ["element.js", "wasm/c.js"]);
         assert_eq!(of(Part::OnDemand), ["b.js", "prompt-api.js"]);
