@@ -1,6 +1,20 @@
-// The keys of a store's entries: the address of a file, and what the entry is.
+// The keys of a store's entries: the address of a file, and what the entry is; and the records among them.
 import { openStore } from "./store.js";
-import { MARK } from "./use.js";
+
+/** @import { Store } from "./types.js" */
+
+/** A file of a GGUF model in several files. */
+const PART = /-\d{5}(-of-\d{5}\.gguf)$/i;
+
+/**
+ * Follows the address in a key of a store. After it comes nothing for a file's record, `=` and a number for a
+ * chunk, `-used` for the time of the last load, `-at=` and a pin: the name that was resolved to this address,
+ * {@link DECLINED}, or `-kv` for stored prefixes.
+ */
+export const MARK = "?tabloom";
+
+/** Follows the mark where Cross-Origin Storage did not take a file. */
+export const DECLINED = "-declined";
 
 /**
  * The address below `folder` that a pin was resolved to before, if there is one.
@@ -23,4 +37,44 @@ export function entries(keys) {
       const end = key.lastIndexOf(MARK);
       return { address: key.slice(0, end), rest: key.slice(end + MARK.length) };
     });
+}
+
+/**
+ * The address of the model that a file belongs to.
+ *
+ * @param {string} address
+ */
+export function modelOf(address) {
+  const url = new URL(address);
+  const { pathname } = url;
+  url.pathname = /\.gguf$/i.test(pathname)
+    ? pathname.replace(PART, "-00001$1")
+    : // A drafter in the folder `draft` is part of its model.
+      pathname.replace(/(\/draft)?\/[^/]*$/, "/");
+  return url.href;
+}
+
+/**
+ * The record of a file, or another record beside it; empty if it cannot be read.
+ *
+ * @param {Store} store
+ * @param {string} address
+ * @param {string} [kind]
+ */
+export async function record(store, address, kind = "") {
+  try {
+    return JSON.parse(await text(store, address + MARK + kind));
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * The content of an entry, as text.
+ *
+ * @param {Store} store
+ * @param {string} key
+ */
+export async function text(store, key) {
+  return new Response(await store.get(key)).text();
 }

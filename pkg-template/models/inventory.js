@@ -1,16 +1,12 @@
 // Lists and deletes the models that the site keeps; loaded when first needed.
 import { TabloomError } from "../error.js";
 import { available } from "../locks.js";
-import { entries } from "./entries.js";
+import { DECLINED, MARK, entries, modelOf, record, text } from "./entries.js";
 import { addresses } from "./source.js";
 import { KINDS, estimate, openStore } from "./store.js";
-import { DECLINED, MARK } from "./use.js";
 
 /** @import { StoreSize, StoredModel } from "../types.js" */
 /** @import { Store } from "./types.js" */
-
-/** A file of a GGUF model in several files. */
-const PART = /-\d{5}(-of-\d{5}\.gguf)$/i;
 
 /** Follows the mark in the key of the record of stored prefixes, and, with a number behind it, of their files. */
 const PREFIXES = "-kv";
@@ -156,29 +152,6 @@ async function hasShared(sha256) {
 }
 
 /**
- * The record of a file, or another record beside it; empty if it cannot be read.
- *
- * @param {Store} store
- * @param {string} address
- * @param {string} [kind]
- */
-export async function record(store, address, kind = "") {
-  try {
-    return JSON.parse(await text(store, address + MARK + kind));
-  } catch {
-    return {};
-  }
-}
-
-/**
- * @param {Store} store
- * @param {string} key
- */
-async function text(store, key) {
-  return new Response(await store.get(key)).text();
-}
-
-/**
  * Deletes all entries of a model; true if there were any.
  *
  * @param {Store} store
@@ -190,21 +163,6 @@ async function removeEntries(store, url) {
   own.sort((a, b) => b.rest.length - a.rest.length);
   for (const { address, rest } of own) await store.delete(address + MARK + rest);
   return own.length > 0;
-}
-
-/**
- * The address of the model that a file belongs to.
- *
- * @param {string} address
- */
-export function modelOf(address) {
-  const url = new URL(address);
-  const { pathname } = url;
-  url.pathname = /\.gguf$/i.test(pathname)
-    ? pathname.replace(PART, "-00001$1")
-    : // A drafter in the folder `draft` is part of its model.
-      pathname.replace(/(\/draft)?\/[^/]*$/, "/");
-  return url.href;
 }
 
 /** @param {string} url */

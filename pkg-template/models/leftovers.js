@@ -1,8 +1,6 @@
 // What writes that were cut off have left in a store.
-import { entries } from "./entries.js";
-import { modelOf, record } from "./inventory.js";
+import { MARK, entries, modelOf, record } from "./entries.js";
 import { openStore } from "./store.js";
-import { MARK } from "./use.js";
 
 /** What follows the mark in the keys of a file's record and chunks. */
 const OF_A_FILE = /^(?:=(\d+))?$/;

@@ -1,10 +1,9 @@
 // Gives weights that a site has downloaded to all sites, in Cross-Origin Storage. The site's own copy goes: it reads
 // them from there, too.
 import { WEIGHTS, find, write } from "./cross-origin.js";
-import { entries } from "./entries.js";
-import { loading, modelOf, record } from "./inventory.js";
+import { DECLINED, MARK, entries, modelOf, record } from "./entries.js";
+import { loading } from "./inventory.js";
 import { openStore } from "./store.js";
-import { DECLINED, MARK } from "./use.js";
 
 /** @import { Store } from "./types.js" */
 

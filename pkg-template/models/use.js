@@ -1,16 +1,7 @@
 // When models were last loaded, and by which names, as the store notes it.
 import { nameOf } from "./address.js";
+import { MARK } from "./entries.js";
 import { openStore, persist } from "./store.js";
-
-/**
- * Follows the address in a key of a store. After it comes nothing for a file's record, `=` and a number for a
- * chunk, `-used` for the time of the last load, `-at=` and a pin: the name that was resolved to this address,
- * {@link DECLINED}, or `-kv` for stored prefixes.
- */
-export const MARK = "?tabloom";
-
-/** Follows the mark where Cross-Origin Storage did not take a file. */
-export const DECLINED = "-declined";
 
 /**
  * Notes that models were loaded, and asks the browser to keep what is stored.

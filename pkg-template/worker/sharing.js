@@ -3,7 +3,7 @@
 import { encoded } from "../models/address.js";
 import { WEIGHTS, find, read } from "../models/cross-origin.js";
 import { entries } from "../models/entries.js";
-import { modelOf } from "../models/inventory.js";
+import { modelOf } from "../models/entries.js";
 import { openStore } from "../models/store.js";
 
 /** @import { Notice } from "../host/messages.js" */
