@@ -405,6 +405,9 @@ export class Conversations {
   /** @param {Entry[]} entries */
   async #delete(entries) {
     const ids = entries.map(({ id }) => id);
+    // Of those that are being answered more is shown than is kept.
+    const growing = this.#chat.growing.filter(({ id }) => ids.includes(id));
+    await Promise.all(growing.map((conversation) => this.#archive.put(conversation, true)));
     const all = await Promise.all(ids.map((id) => this.#archive.get(id)));
     this.#deleted = all.filter((conversation) => conversation !== undefined);
     for (const id of ids) this.#gone.add(id);

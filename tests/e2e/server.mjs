@@ -31,6 +31,8 @@ export async function serve(folders, headers = {}) {
   });
   await /** @type {Promise<void>} */ (new Promise((resolve) => server.listen(0, "127.0.0.1", resolve)));
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  // A test that fails before it closes the server does not keep the others waiting.
+  server.unref();
   return {
     url: `http://127.0.0.1:${port}/`,
     requests,
