@@ -2,7 +2,7 @@
 import { TEXTS as ELEMENT } from "./tabloom/element/parts.js";
 import EN from "./texts/en.js";
 
-/** @import { Table } from "./texts/table.js" */
+/** @import { Table } from "./table.js" */
 
 /** What is said, by module: in English until the language is loaded. */
 export const texts = EN;

@@ -1,4 +1,4 @@
-/** @type {import("./table.js").Table} */
+/** @type {import("../table.js").Table} */
 export default {
   html: {
     title: "Tabloom: ブラウザーで動くプライベートチャット",
