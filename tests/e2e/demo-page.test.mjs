@@ -1756,28 +1756,31 @@ describe("the choice of a model", () => {
     await page.keyboard.press("Escape");
   });
 
-  test("models of this device are marked, too, and the line for a site says that others lack them", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "own-model-"));
-    for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]) {
-      await writeFile(join(folder, name), await modelFile(name));
-    }
-    const { page } = await fresh();
-    await page.locator("#choose").click();
-    await page.locator("#folder").setInputFiles(folder);
-    const name = folder.split("/").at(-1);
-    await page.locator("#model-name", { hasText: name }).waitFor();
-    await page.locator("#choose").click();
-    const present = page.locator("#picker [aria-current=true]");
-    await present.filter({ hasText: name }).waitFor();
-    assert.equal(await present.count(), 1);
-    assert.match(await present.textContent(), /In use; [\d.]+ MB, not kept for the next visit/);
-    await page.keyboard.press("Escape");
-    await page.locator("#chat .embed").click();
-    await page.locator("#site-about", { hasText: "put them on your server, here as /models/my-model/" }).waitFor();
-    assert.match(await page.locator("#site-line").textContent(), /model="\/models\/my-model\/"/);
-    await page.context().close();
-    await rm(folder, { recursive: true });
-  });
+  testBeyondFirefox("folders")(
+    "models of this device are marked, too, and their line for a site is one to change",
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), "own-model-"));
+      for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]) {
+        await writeFile(join(folder, name), await modelFile(name));
+      }
+      const { page } = await fresh();
+      await page.locator("#choose").click();
+      await page.locator("#folder").setInputFiles(folder);
+      const name = folder.split("/").at(-1);
+      await page.locator("#model-name", { hasText: name }).waitFor();
+      await page.locator("#choose").click();
+      const present = page.locator("#picker [aria-current=true]");
+      await present.filter({ hasText: name }).waitFor();
+      assert.equal(await present.count(), 1);
+      assert.match(await present.textContent(), /In use; [\d.]+ MB, not kept for the next visit/);
+      await page.keyboard.press("Escape");
+      await page.locator("#chat .embed").click();
+      await page.locator("#site-about", { hasText: "put them on your server, here as /models/my-model/" }).waitFor();
+      assert.match(await page.locator("#site-line").textContent(), /model="\/models\/my-model\/"/);
+      await page.context().close();
+      await rm(folder, { recursive: true });
+    },
+  );
 
   test("suggested models are pinned as the package's names are, and each has a licence and a size", async () => {
     const { REGISTRY } = await import("../../pkg-template/models/registry.js");

@@ -18,6 +18,7 @@ export const BEYOND_FIREFOX = {
   manifest: "it installs no pages",
   shifts: "it reports no layout shifts to pages",
   touch: "its driver emulates no touch screen",
+  folders: "its driver chooses files and no folders",
 };
 
 /**
