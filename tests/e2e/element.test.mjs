@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { launch, testBeyondFirefox, url, waitUntil } from "./browser.mjs";
+import { launch, testBeyondFirefox, waitUntil } from "./browser.mjs";
 import { FIREFOX } from "./firefox.mjs";
 import { holdAnswers, holdable } from "./hold.mjs";
 import { goldens } from "./package.mjs";
-import { modelFile, serve } from "./server.mjs";
+import { modelFile, policy, serve } from "./server.mjs";
 
 const [FRANCE] = goldens;
 const QUESTION = FRANCE.messages[0].content;
@@ -24,8 +24,6 @@ const html = (body) => `<!doctype html>
 <script type="module" src="tabloom/element.js"></script>
 ${body}`;
 
-/** The policy of the site, which requires Trusted Types. */
-const policy = (await fetch(url)).headers.get("content-security-policy");
 const config = await modelFile("config.json");
 const weights = await modelFile("model.safetensors");
 

@@ -96,3 +96,6 @@ export async function modelFile(file) {
   if (status !== 200) throw new Error(`model/${file}: ${status}`);
   return Buffer.from(body);
 }
+
+/** The policy of the site. */
+export const policy = (await original("")).kept["content-security-policy"];

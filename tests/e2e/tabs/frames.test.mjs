@@ -1,7 +1,8 @@
 // Frames: where the browser lets a frame share nothing with others, it gets an engine of its own.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { FRANCE, open, policy, serveSite, SHARING, STORY, text, within } from "./tabs.mjs";
+import { policy } from "../server.mjs";
+import { FRANCE, open, serveSite, SHARING, STORY, text, within } from "./tabs.mjs";
 
 /** The policy of the demo page, but pages may frame each other. */
 const framing = policy

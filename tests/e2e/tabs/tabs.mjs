@@ -2,9 +2,9 @@
 // on every wait.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import { launch, url } from "../browser.mjs";
+import { launch } from "../browser.mjs";
 import { goldens } from "../package.mjs";
-import { serve } from "../server.mjs";
+import { policy, serve } from "../server.mjs";
 
 /** The ways to share one engine. */
 export const SHARING = ["shared", "leader"];
@@ -55,9 +55,6 @@ export async function until(what, ask, seconds = PATIENCE) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
-
-/** The policy of the demo page, which the pages here are served with as well. */
-export const policy = (await fetch(url)).headers.get("content-security-policy") ?? "";
 
 /** The files of `site/`. */
 const folder = new URL("site/", import.meta.url);

@@ -1,9 +1,9 @@
 // <tabloom-chat> in WebKitGTK, under the policy of the demo page.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch, url } from "../browser.mjs";
+import { launch } from "../browser.mjs";
 import { goldens } from "../package.mjs";
-import { serve } from "../server.mjs";
+import { policy, serve } from "../server.mjs";
 
 const [FIRST, BETWEEN, SECOND] = goldens.find(({ messages }) => messages.length === 3).messages;
 const { answer } = goldens.find(({ messages }) => messages.length === 3);
@@ -27,7 +27,6 @@ let browser;
 let page;
 
 before(async () => {
-  const policy = (await fetch(url)).headers.get("content-security-policy") ?? "";
   const files = { "chat.html": HTML, "violations.js": `(${watch})()` };
   server = await serve({ "": files }, { "content-security-policy": policy });
   browser = await launch();
