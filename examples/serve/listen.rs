@@ -1,6 +1,6 @@
 //! Accepts connections: not more than there is room for, and none that never gets to its request.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper_util::{
@@ -8,12 +8,29 @@ use hyper_util::{
     server::{conn::auto::Builder, graceful::GracefulShutdown},
     service::TowerToHyperService,
 };
-use tokio::{net::TcpListener, select, sync::Semaphore, time::sleep};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    select,
+    sync::Semaphore,
+    time::sleep,
+};
 
 /// Connections at a time; others wait to be accepted. A process may often open 1024 files.
 const MOST: usize = 900;
+/// Connections that wait to be accepted; beyond these the system loses some, and their clients wait in vain.
+const WAITING: u32 = 4096;
 /// Longest wait for the head of a request, also for the next one of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Listens at an address.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of a server before need not be over.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING)
+}
 
 /// Serves connections until `stop` resolves, then ends when the running requests have ended.
 pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {

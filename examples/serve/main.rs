@@ -24,7 +24,7 @@ use std::{io::Write, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use tokio::{net::TcpListener, select, time::sleep};
+use tokio::{select, time::sleep};
 
 use app::App;
 use arguments::Arguments;
@@ -43,9 +43,7 @@ async fn serve(arguments: Arguments) -> Result<()> {
     let engine = Engine::start(arguments.clone())
         .await
         .with_context(|| format!("cannot load {}", arguments.model.display()))?;
-    let address = (arguments.host, arguments.port);
-    let listener = TcpListener::bind(address)
-        .await
+    let listener = listen::bind((arguments.host, arguments.port).into())
         .with_context(|| format!("cannot listen on {}:{}", arguments.host, arguments.port))?;
     println!("listening on http://{}", listener.local_addr()?);
     std::io::stdout().flush()?;
