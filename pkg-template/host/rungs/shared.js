@@ -60,16 +60,19 @@ export class Shared {
 }
 
 /**
- * Bundlers recognise a worker by `new SharedWorker(new URL(…))` in one expression, and a module by its last
- * option.
+ * Bundlers recognise a worker by `new SharedWorker(new URL(…))` in one expression, with options that are written out,
+ * and a module by the last of them.
  *
  * @param {string | undefined} script
  * @param {string} name
  */
 function start(script, name) {
   // With an extended lifetime the worker, and the model in it, outlives a reload of its only tab.
-  const options = { name, extendedLifetime: true };
-  return script
-    ? new SharedWorker(script, { ...options, type: "module" })
-    : new SharedWorker(new URL("../../worker.js", import.meta.url), { ...options, type: "module" });
+  if (script) {
+    return new SharedWorker(script, /** @type {WorkerOptions} */ ({ name, extendedLifetime: true, type: "module" }));
+  }
+  return new SharedWorker(
+    new URL("../../worker.js", import.meta.url),
+    /** @type {WorkerOptions} */ ({ name, extendedLifetime: true, type: "module" }),
+  );
 }
