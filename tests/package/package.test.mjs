@@ -62,6 +62,20 @@ test("it has the notices of the crates in its WebAssembly", async () => {
   assert.match(notices, /^MIT OR Apache-2\.0$/m);
 });
 
+test("workers are begun in words that bundlers read, their options written out", async () => {
+  for (const [file, name] of [
+    ["dedicated", "Worker"],
+    ["shared", "SharedWorker"],
+  ]) {
+    const code = await readFile(join(project.folder, `node_modules/tabloom/host/rungs/${file}.js`), "utf8");
+    const [, options] = code.match(
+      new RegExp(`new ${name}\\(new URL\\("[./]+worker\\.js",import\\.meta\\.url\\),\\{([^}]*)\\}\\)`),
+    );
+    assert.match(options, /type:"module"/);
+    assert.equal(options.includes("..."), false, options);
+  }
+});
+
 test("it can be published, and says where it comes from", () => {
   assert.equal(manifest.private, undefined);
   assert.equal(manifest.scripts, undefined);
