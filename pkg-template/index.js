@@ -56,7 +56,7 @@ export class Engine {
 
   /** The models that the site keeps between visits: lists and deletes them, and adds up their sizes. */
   static get store() {
-    return (store ??= new Models(misused));
+    return (store ??= new Models());
   }
 
   /**

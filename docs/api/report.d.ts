@@ -609,8 +609,6 @@ declare class Embeddings {
 // models/kept.d.ts
 import type { StoreSize, StoredModel } from "../types.js";
 export declare class Models {
-    #private;
-    constructor(misused: (options: unknown, names: string) => Promise<never> | null);
     list(): Promise<StoredModel[]>;
     size(): Promise<StoreSize>;
     delete(model: string | URL, options?: import("../types.js").NameOptions | null): Promise<boolean>;

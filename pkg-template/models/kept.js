@@ -1,4 +1,5 @@
 // The models that the site keeps. No engine is needed to list or delete them.
+import { misused } from "../calls/arguments.js";
 
 /** @import { StoreSize, StoredModel } from "../types.js" */
 
@@ -6,16 +7,6 @@ const inventory = () => import("./inventory.js");
 
 /** The models that are kept between visits. */
 export class Models {
-  #misused;
-
-  /**
-   * @param {(options: unknown, names: string) => Promise<never> | null} misused refuses options that are wrong, as the
-   *   package's other calls do
-   */
-  constructor(misused) {
-    this.#misused = misused;
-  }
-
   /**
    * Lists the models that are kept, whole or in part, the one used last first.
    *
@@ -44,7 +35,7 @@ export class Models {
    * @returns {Promise<boolean>}
    */
   async delete(model, options) {
-    await this.#misused(options, "hub quantisation registry");
+    await misused(options, "hub quantisation registry");
     return (await inventory()).remove(model, options ?? {});
   }
 

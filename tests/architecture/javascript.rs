@@ -38,7 +38,7 @@ const IMPORTS: [(&str, &[&str]); 11] = [
     ("host/rungs", &["host/page"]),
     ("probe", &["host", "models"]),
     ("calls", &[]),
-    ("models", &[]),
+    ("models", &["calls/arguments"]),
     ("prompt-api", &["index"]),
 ];
 

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { within } from "../within.mjs";
 import { start } from "./server.mjs";
 
 const MIB = 1 << 20;
@@ -19,20 +19,6 @@ before(async () => {
 });
 
 after(() => server?.stop());
-
-/** What a promise gives, unless it takes longer than `seconds`. */
-async function within(what, promise, seconds) {
-  const over = new AbortController();
-  const limit = sleep(seconds * 1000, null, over).then(() => {
-    throw new Error(`waited ${seconds} s for ${what}`);
-  });
-  try {
-    return await Promise.race([promise, limit]);
-  } finally {
-    limit.catch(() => {});
-    over.abort();
-  }
-}
 
 /** Status and body of a request on a connection of its own, with headers that `fetch` would not send. */
 async function raw(path, headers, url = server.url) {

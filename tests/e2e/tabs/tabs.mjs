@@ -5,6 +5,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { launch } from "../browser.mjs";
 import { goldens } from "../package.mjs";
 import { policy, serve } from "../server.mjs";
+import { PATIENCE, within } from "../../within.mjs";
+
+export { within };
 
 /** The ways to share one engine. */
 export const SHARING = ["shared", "leader"];
@@ -20,29 +23,6 @@ export const ENDLESS = { ...STORY.params, ignore_eos: true, max_tokens: 900 };
 function golden(question) {
   const { messages, answer } = goldens.find(({ messages }) => question.test(messages[0].content));
   return { params: { messages, temperature: 0 }, answer };
-}
-
-/** Longest wait for what takes a busy machine seconds. */
-const PATIENCE = 90;
-
-/**
- * What a promise gives, unless it takes longer than `seconds`.
- *
- * @template T
- * @param {string} what is awaited
- * @param {Promise<T>} promise
- * @returns {Promise<T>}
- */
-export async function within(what, promise, seconds = PATIENCE) {
-  let timer;
-  const limit = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited ${seconds} s for ${what}`)), seconds * 1000);
-  });
-  try {
-    return await Promise.race([promise, limit]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Asks again and again until the answer is truthy, and returns it. */
