@@ -1,6 +1,5 @@
-import { whenAborted } from "../abort.js";
 import { Silence } from "../error.js";
-import { visible, whenVisibilityChanges } from "./page.js";
+import { visible, whenVisibilityChanges, whileVisible } from "./page.js";
 
 /**
  * Milliseconds between two pings, and how many may be unanswered: 15 seconds by a worker that the browser
@@ -26,8 +25,7 @@ export function keepPinging(connection, life, freezes) {
   let [silent, stuck] = [0, 0];
   let mayBeFrozen = freezes;
   const ping = () => {
-    if (!visible()) silent = stuck = 0;
-    else if ((mayBeFrozen && silent === FROZEN) || stuck === STUCK) life.abort(new Silence());
+    if ((mayBeFrozen && silent === FROZEN) || stuck === STUCK) life.abort(new Silence());
     else {
       silent += 1;
       stuck += 1;
@@ -38,10 +36,10 @@ export function keepPinging(connection, life, freezes) {
       });
     }
   };
-  const timer = setInterval(ping, INTERVAL);
+  whileVisible(INTERVAL, ping, life.signal);
   whenVisibilityChanges(() => {
+    silent = stuck = 0;
     mayBeFrozen = true;
-    ping();
+    if (visible()) ping();
   }, life.signal);
-  whenAborted(life.signal, () => clearInterval(timer));
 }

@@ -68,6 +68,9 @@ class Leader {
   }
 }
 
+/** How often a host that does not answer is looked for on a rung. */
+const TRIES = 3;
+
 const RUNGS = { shared: Shared, leader: Leader, private: Private };
 
 /** The places where an engine can run, those that all tabs can share first. */
@@ -153,8 +156,9 @@ export class Ladder {
         return { port, host, life, freezes: rung.freezes, lingers: rung.lingers };
       } catch (error) {
         life.abort(error);
-        // The first try may have reached a worker that was about to end; one that lingers is left after the second.
-        if (!(error instanceof Silence) || tries === (rung.lingers ? 3 : 2)) throw error;
+        // The first try may have reached a worker that was about to end; one that lingers is left after the second. Of
+        // leaders, the one that took a frozen one's place may have been frozen, too.
+        if (!(error instanceof Silence) || tries === TRIES) throw error;
       }
     }
   }

@@ -1,5 +1,5 @@
 // Whether the page is visible, and whether it was left.
-import { childOf } from "../abort.js";
+import { childOf, whenAborted } from "../abort.js";
 import { Departure } from "../error.js";
 
 /** Whether the page is visible; an engine that a worker has loaded counts as visible. */
@@ -15,6 +15,27 @@ export function visible() {
  */
 export function whenVisibilityChanges(then, signal) {
   globalThis.document?.addEventListener("visibilitychange", () => then(visible()), { signal });
+}
+
+/**
+ * Calls `then` each time that the page was visible for so long, until `signal` is aborted. Time in which it is hidden
+ * does not count: the browser may have frozen it, with the worker that it waits for.
+ *
+ * @param {number} milliseconds
+ * @param {() => void} then
+ * @param {AbortSignal} signal
+ */
+export function whileVisible(milliseconds, then, signal) {
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  let timer;
+  const stop = () => clearInterval(timer);
+  const start = () => {
+    stop();
+    if (visible()) timer = setInterval(then, milliseconds);
+  };
+  whenVisibilityChanges(start, signal);
+  start();
+  whenAborted(signal, stop);
 }
 
 /**

@@ -1,5 +1,6 @@
-import { unlessAborted, whenAborted } from "../../abort.js";
+import { childOf, unlessAborted, whenAborted } from "../../abort.js";
 import { Gone, Silence } from "../../error.js";
+import { whileVisible } from "../page.js";
 
 /** Milliseconds for an answer. While a worker's script is being loaded it has {@link LOADING} times as long. */
 const [PATIENCE, LOADING] = [10_000, 6];
@@ -21,14 +22,16 @@ const RETURN = 10_000;
  */
 export async function within(answer, life, loading = () => false) {
   let waits = 0;
-  const timer = setInterval(() => {
+  const wait = childOf(life.signal);
+  const late = () => {
     waits += 1;
     if (waits === LOADING || !loading()) life.abort(new Silence());
-  }, PATIENCE);
+  };
+  whileVisible(PATIENCE, late, wait.signal);
   try {
     return await unlessAborted(answer, life.signal);
   } finally {
-    clearInterval(timer);
+    wait.abort();
   }
 }
 

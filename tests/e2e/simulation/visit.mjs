@@ -381,10 +381,7 @@ class Visit {
     if (error.code === "invalid_request") return call.what.startsWith("unsendable");
     if (error.code === "closed") return call.closed?.() && /engine was closed/.test(error.message);
     if (error.code === "engine_crashed") {
-      if (!/does not answer/.test(error.message)) return climate.blows >= 2;
-      // A page that is hidden takes no frozen leader's place.
-      const { visibilityState } = call.page.document;
-      return climate.blows > 0 || (visibilityState === "hidden" && this.tabs.some(({ page }) => page.frozen));
+      return climate.blows >= (/does not answer/.test(error.message) ? 1 : 2);
     }
     if (error.code === "no_host") return climate.struck.size > 0 || !climate.locks || !climate.sharedWorkers;
     if (error.code === "start_failed") return climate.struck.has("broken");
