@@ -205,6 +205,51 @@ test("a leader that is frozen loses the office to a page that is shown, without 
   resume();
 });
 
+/** Freezes a leader's page, and its worker. */
+async function freeze(leader) {
+  fates.chat = [{ fate: "freeze" }];
+  await begin(leader);
+  await until("chat", 1);
+  return stop(leader);
+}
+
+test("a hidden page waits for a leader that is frozen until it is shown, and takes its place", async () => {
+  await hurry(20);
+  const [leader, page] = [await open({ host: "leader" }), await open(null)];
+  await see(page, false);
+  const resume = await freeze(leader);
+  const loaded = load(page, { host: "leader" });
+  // Hurried, three times as long as a page that is seen waits.
+  const waited = await Promise.race([loaded, page.waitForTimeout(4500).then(() => "waiting")]);
+  assert.equal(waited, "waiting");
+  await see(page, true);
+  await loaded;
+  assert.equal(reported("boot").length, 2);
+  resume();
+});
+
+test("a tab that is frozen as it takes the lead loses the office, too", async () => {
+  await hurry(20);
+  const [leader, next, page] = [await open({ host: "leader" }), await open(null), await open(null)];
+  const resume = await freeze(leader);
+  await next.evaluate(() => {
+    const { request } = LockManager.prototype;
+    LockManager.prototype.request = function (name, ...rest) {
+      if (!/ leader since /.test(name)) return request.call(this, name, ...rest);
+      globalThis.leads = true;
+      // Nothing that it does from now on comes to anything.
+      BroadcastChannel.prototype.postMessage = LockManager.prototype.request = () => new Promise(() => {});
+      return new Promise(() => {});
+    };
+  });
+  load(next, { host: "leader" }).catch(() => {});
+  await next.waitForFunction(() => globalThis.leads);
+  await load(page, { host: "leader" });
+  assert.equal(await ask(page), "no failure");
+  assert.equal(reported("boot").length, 2);
+  resume();
+});
+
 test("a leader whose worker is busy keeps the office while its page answers", async () => {
   const pages = [await open({ host: "leader" }), await open({ host: "leader" })];
   await see(pages[1], false);

@@ -26,6 +26,8 @@ export class Candidate {
   #onFailure;
   /** @type {AbortController | null} queueing and leading end with it */
   #candidacy = null;
+  /** How often a successor of this leader was silent, too. */
+  #silent = { epoch: 0, successors: 0 };
 
   /**
    * @param {object} options
@@ -68,9 +70,11 @@ export class Candidate {
     return epochs.filter((epoch) => Number.isSafeInteger(epoch) && epoch < Date.now() + LATEST);
   }
 
-  /** Takes the lock from the latest known leader, unless another candidate does. */
+  /** Takes the lock from the latest known leader, unless another candidate does. That one may be frozen before it leads. */
   async seize() {
-    const succession = `${this.#office} after ${this.epoch}`;
+    const { epoch } = this;
+    if (this.#silent.epoch !== epoch) this.#silent = { epoch, successors: 0 };
+    const succession = `${this.#office} after ${epoch}${" again".repeat(this.#silent.successors++)}`;
     const former = this.#candidacy;
     const succeed = async (/** @type {Lock | null} */ lock) => {
       // It may have resigned meanwhile.
