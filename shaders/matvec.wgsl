@@ -30,7 +30,7 @@
 {%- endif %}
 // out  out    see include/output.wgsl
 // grid one workgroup of 64 threads per four rows of W, folded to two dimensions{% if experts %}; z = choices{% endif %}
-{% if subgroups %}{{ enable_subgroups }}{% endif -%}
+{% if subgroups %}{{ subgroups.enable }}{% endif -%}
 @group(0) @binding(0) var<storage, read> step: array<u32>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> words: array<vec4<u32>>;
@@ -55,7 +55,7 @@
 const ROWS = {{ rows }}u;
 const X_STRIDE = UNITS * PIECES;
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(64){% if subgroups %}{{ subgroups.attribute }}{% endif %}
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,

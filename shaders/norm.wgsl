@@ -5,7 +5,7 @@
 {%- if barriers %}
 // grid one workgroup of 64 threads per {% if parts > 1 %}part of a {% endif %}row
 {%- if subgroups %}
-{{ enable_subgroups }}
+{{ subgroups.enable }}
 {%- endif %}
 {%- else %}
 // grid one thread per {% if parts > 1 %}part of a {% endif %}row, workgroups of 4: no barriers
@@ -41,7 +41,7 @@ fn centred(at: u32, i: u32, mean: f32) -> vec4<f32> {
 {%- set result = value ~ " * scale * weight[" ~ at_part ~ "]" ~ (" + bias[" ~ at_part ~ "]" if centred else "") %}
 {%- if barriers %}
 {% include "include/reduce.wgsl" %}
-@compute @workgroup_size(64)
+@compute @workgroup_size(64){% if subgroups %}{{ subgroups.attribute }}{% endif %}
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(local_invocation_index) thread: u32,

@@ -20,7 +20,7 @@ use crate::{
     metrics::Metrics,
     sampling::Constraint,
     scheduler::Scheduler,
-    speculate::Drafter,
+    speculate::Proposer,
     step::{Capacity, EntryBlocks, Executor, StepPlan, StepResult},
 };
 
@@ -72,9 +72,9 @@ impl<E: Executor> Engine<E> {
         }
     }
 
-    /// The same engine with a drafter in place of prompt lookup.
-    pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Engine<E> {
-        Engine { scheduler: self.scheduler.with_drafter(drafter), ..self }
+    /// The same engine with another proposer in place of prompt lookup.
+    pub fn with_proposer(self, proposer: Rc<dyn Proposer>) -> Engine<E> {
+        Engine { scheduler: self.scheduler.with_proposer(proposer), ..self }
     }
 
     /// Queues a request. Its events come from [`Engine::step`]; the last is [`Event::Finished`].
@@ -276,14 +276,14 @@ impl<E: Executor> Engine<E> {
     pub fn adopt(&mut self, tab: TabId, tokens: &[u32], salt: u64, blocks: &EntryBlocks) {
         let groups = self.executor.capacity().groups.count();
         let (places, contents): (Vec<_>, Vec<_>) = blocks.blocks(groups).unzip();
-        let homes = self.scheduler.adopt(tokens, salt, &places);
+        let host_blocks = self.scheduler.adopt(tokens, salt, &places);
         let mut adopted = BTreeSet::new();
-        for ((home, words), (entry, _)) in homes.into_iter().zip(contents).zip(places) {
-            let Some(home) = home else { continue };
-            if self.executor.set_host_block(home, words) {
+        for ((block, words), (entry, _)) in host_blocks.into_iter().zip(contents).zip(places) {
+            let Some(block) = block else { continue };
+            if self.executor.set_host_block(block, words) {
                 adopted.insert(entry);
             } else {
-                self.scheduler.disown(home);
+                self.scheduler.disown(block);
             }
         }
         self.scheduler.count_stored(tab, adopted.len());

@@ -115,9 +115,9 @@ pub enum Error {
     InvalidRequest { param: String, message: String },
     /// The request's restrictions exclude every token.
     #[error(
-        "after {drawn} tokens of the answer, the request's restrictions exclude every token, expected at least one. Loosen them"
+        "after {sampled} tokens of the answer, the request's restrictions exclude every token, expected at least one. Loosen them"
     )]
-    NoTokenAllowed { drawn: usize },
+    NoTokenAllowed { sampled: usize },
     /// The chat template failed to compile or render.
     #[error("the chat template failed: {message}")]
     Template { message: String },

@@ -17,7 +17,7 @@ use crate::{
         AnyExecutor, CpuExecutor, Drafter, GpuExecutor, KvKind, block_bytes, gpu_kv_kinds,
         host_kv_kinds,
     },
-    gpu::Power,
+    gpu::{Power, Subgroups},
     layout::Layout,
     model::{DraftConfig, DraftProgram, ModelConfig, Quantization},
     step::{Capacity, Executor},
@@ -403,7 +403,9 @@ impl<'a, S: Source, D: Source> Prepared<'a, S, D> {
             }
             Device::Gpu => {
                 let mut gpu = device.get(Power::HighPerformance).await?;
-                gpu.adapter.subgroups &= options.features.subgroups;
+                if !options.features.subgroups {
+                    gpu.adapter.subgroups = Subgroups::No;
+                }
                 let mut sink = GpuSink::new(&gpu, gpu.largest_binding()).await?;
                 checkpoint.load(&plan, &mut AnySink::Right(&mut sink), &mut on_bytes).await?;
                 before.set(own);

@@ -42,7 +42,7 @@ use crate::{
     error::Error,
     metrics::Metrics,
     sampling::{Compiler, Tokens},
-    speculate::Drafter,
+    speculate::Proposer,
     step::{Capacity, Executor, Logprobs},
     text::{Chat, Prompt, at_once},
 };
@@ -99,9 +99,9 @@ impl<E: Executor> Service<E> {
         Service { compiler: Some(compiler), ..self }
     }
 
-    /// The same service with a drafter in place of prompt lookup.
-    pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Service<E> {
-        Service { engine: self.engine.with_drafter(drafter), ..self }
+    /// The same service with another proposer in place of prompt lookup.
+    pub fn with_proposer(self, proposer: Rc<dyn Proposer>) -> Service<E> {
+        Service { engine: self.engine.with_proposer(proposer), ..self }
     }
 
     /// Queues a request; its replies come from [`Service::step`].

@@ -6,7 +6,10 @@ mod variants;
 
 use std::collections::HashMap;
 
-use tabloom::gpu::{Gpu, Kernels, Power, Shader};
+use tabloom::{
+    gpu::{Gpu, Kernels, Power, Shader, Subgroups},
+    kernels::Tuning,
+};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
@@ -24,20 +27,27 @@ async fn open() -> Gpu {
     let gpu = Gpu::open(Power::HighPerformance).await.unwrap();
     let user_agent = js_sys::eval("navigator.userAgent").unwrap().as_string().unwrap();
     let in_firefox = user_agent.contains("Firefox/");
-    assert!(gpu.adapter.subgroups || in_firefox, "{}: no subgroups", gpu.adapter.name);
+    let expected = if in_firefox { Subgroups::No } else { Subgroups::OfSize(4) };
+    assert_eq!(gpu.adapter.subgroups, expected, "{}", gpu.adapter.name);
     gpu
 }
 
 /// The variants for such an adapter.
 fn shaders(gpu: &Gpu) -> Vec<Shader> {
-    let mut shaders = variants::shaders();
-    assert!(shaders.iter().filter(|shader| uses_subgroups(shader)).count() > 10);
-    shaders.retain(|shader| gpu.adapter.subgroups || !uses_subgroups(shader));
+    let mut tunings = variants::TUNINGS.to_vec();
+    tunings.push(Tuning { subgroups: gpu.adapter.subgroups, barriers: true });
+    if gpu.adapter.subgroups == Subgroups::No {
+        tunings.retain(|tuning| tuning.subgroups == Subgroups::No);
+    }
+    let shaders = variants::shaders(&tunings);
+    let sized = shaders.iter().filter_map(enabled).filter(|line| line.contains("size")).count();
+    assert_eq!(sized > 10, gpu.adapter.subgroups != Subgroups::No, "{sized}");
     shaders
 }
 
-fn uses_subgroups(shader: &Shader) -> bool {
-    shader.source.contains("enable subgroups;")
+/// The line that enables subgroups, of any size or of one.
+fn enabled(shader: &Shader) -> Option<String> {
+    shader.source.lines().find(|line| line.starts_with("enable ")).map(str::to_owned)
 }
 
 /// Messages of the browser's compiler.
@@ -60,14 +70,13 @@ async fn the_browser_compiles_every_variant() {
 }
 
 /// A software adapter takes seconds to compile a large kernel. So each template has one variant here,
-/// with and without subgroups.
+/// without subgroups, with those of any size and with those of one.
 #[wasm_bindgen_test]
 async fn the_driver_takes_every_template() {
     let gpu = open().await;
     let mut shortest = HashMap::<_, Shader>::new();
     for shader in shaders(&gpu) {
-        let known =
-            shortest.entry((shader.name, uses_subgroups(&shader))).or_insert(shader.clone());
+        let known = shortest.entry((shader.name, enabled(&shader))).or_insert(shader.clone());
         if shader.source.len() < known.source.len() {
             *known = shader;
         }

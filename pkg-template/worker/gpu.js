@@ -5,8 +5,9 @@ export function completeWebGpu() {
   const request = adapter.requestDevice;
   // It never asks for subgroups.
   adapter.requestDevice = function (descriptor = {}) {
+    /** @type {Set<any>} */
     const features = new Set(descriptor.requiredFeatures ?? []);
-    if (this.features.has("subgroups")) features.add("subgroups");
+    for (const name of ["subgroups", "subgroup-size-control"]) if (this.features.has(name)) features.add(name);
     return request.call(this, { ...descriptor, requiredFeatures: [...features] });
   };
   // It reads the adapter's info, which some browsers lack.

@@ -1,7 +1,7 @@
 //! The buffers of a step, allocated once.
 
 use super::{
-    homes::{Home, homes, places},
+    kv_places::{KvPlace, kinds_of_places, kv_places},
     shapes::{self, Widths},
 };
 use crate::{
@@ -53,7 +53,7 @@ pub struct StepBuffers {
     pub masks: wgpu::Buffer,
     pub kv_copy: wgpu::Buffer, // one layer's block, on its way to another
     kv: Vec<Kv>,               // [places]
-    homes: Vec<Home>,          // [layers]
+    kv_places: Vec<KvPlace>,   // [layers]
     pub widths: Widths,
     ropes: Vec<wgpu::Buffer>,  // cosines and sines, see kernels::rope_kv
     rope_of_layer: Vec<usize>, // the place of a layer's among them
@@ -91,9 +91,9 @@ impl StepBuffers {
         for table in tables {
             ropes.push(gpu.upload("rope table", bytemuck::cast_slice(&table)).await?);
         }
-        let homes = homes(config, capacity.groups);
+        let kv_places = kv_places(config, capacity.groups);
         let mut kv = Vec::new();
-        for (place, kind) in places(&homes, kinds).into_iter().enumerate() {
+        for (place, kind) in kinds_of_places(&kv_places, kinds).into_iter().enumerate() {
             let block_bytes = shapes::layer_block_bytes(config, kind);
             let bytes = capacity.blocks as u64 * block_bytes;
             let buffer = gpu.storage(&format!("KV cache, place {place}"), bytes).await?;
@@ -145,7 +145,7 @@ impl StepBuffers {
             masks: table("masks", Table::Masks).await?,
             kv_copy: gpu.storage("KV block", largest_block).await?,
             kv,
-            homes,
+            kv_places,
             widths,
             ropes,
             rope_of_layer: of_layer,
@@ -211,7 +211,7 @@ impl StepBuffers {
 
     /// The KV cache of a layer, and its group.
     pub fn kv(&self, layer: usize) -> (&Kv, KvGroup) {
-        let Home { group, place } = self.homes[layer];
+        let KvPlace { group, place } = self.kv_places[layer];
         (&self.kv[place], group)
     }
 

@@ -1,6 +1,6 @@
 //! Translates the operations of a forward pass to kernels.
 
-use super::{buffers::StepBuffers, homes::layer_window, shapes};
+use super::{buffers::StepBuffers, kv_places::layer_window, shapes};
 use crate::{
     Result,
     kernels::{

@@ -4,9 +4,9 @@ mod buffers;
 mod cpu;
 mod drafting;
 mod gpu;
-mod homes;
 mod host_blocks;
 mod kinds;
+mod kv_places;
 mod lower;
 mod outcome;
 mod profile;
@@ -16,8 +16,8 @@ mod shapes;
 pub use cpu::CpuExecutor;
 pub use drafting::Drafter;
 pub use gpu::{GpuExecutor, HostWork};
-pub use homes::kv_groups;
 pub use kinds::{gpu_kv_kinds, host_kv_kinds};
+pub use kv_places::kv_groups;
 
 use crate::{
     Result,

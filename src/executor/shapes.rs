@@ -1,7 +1,7 @@
 //! Kernel parameters, buffer shapes and KV cache sizes that follow from a model's
 //! configuration.
 
-use super::homes::{homes, places};
+use super::kv_places::{kinds_of_places, kv_places};
 use crate::{
     kernels::{
         Accept, Attention, AttentionMerge, Combine, DraftSample, ExpertRows, KvGroup, KvKind,
@@ -149,7 +149,7 @@ pub fn layer_block_bytes(config: &ModelConfig, kind: KvKind) -> u64 {
 
 /// Bytes of one KV block at all places; `kinds`: of each layer.
 pub fn block_bytes(config: &ModelConfig, kinds: &[KvKind], groups: KvGroups) -> u64 {
-    let places = places(&homes(config, groups), kinds);
+    let places = kinds_of_places(&kv_places(config, groups), kinds);
     places.into_iter().map(|kind| layer_block_bytes(config, kind)).sum()
 }
 

@@ -65,6 +65,16 @@ pub enum Power {
     LowPower,
 }
 
+/// Which subgroup operations shaders may have. Of whatever size, a subgroup has 4 to 128 threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Subgroups {
+    No,
+    /// Of the size that the driver chooses for each shader.
+    AnySize,
+    /// Of this size, with no thread missing: WGSL's `subgroup_size_control`, which naga lacks.
+    OfSize(u32),
+}
+
 /// The adapter, and which of its optional features are used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AdapterReport {
@@ -72,7 +82,7 @@ pub struct AdapterReport {
     pub name: String,
     /// A CPU emulates the GPU: barriers are expensive, so kernels without them are chosen.
     pub software: bool,
-    pub subgroups: bool,
+    pub subgroups: Subgroups,
     pub timestamps: bool,
 }
 
@@ -121,7 +131,7 @@ impl Gpu {
         let adapter = AdapterReport {
             software: is_software(&info, &name),
             name,
-            subgroups: has_subgroups(&device, features),
+            subgroups: subgroups(&device, features),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
         };
         // In the browser, which has one thread, devices are neither.
@@ -277,16 +287,30 @@ fn is_software(info: &wgpu::AdapterInfo, name: &str) -> bool {
         || ["swiftshader", "llvmpipe", "lavapipe", "basic render"].iter().any(|s| name.contains(s))
 }
 
-/// On the web wgpu hides subgroups, so the device itself is asked.
+/// On the web wgpu hides subgroups, so the device itself is asked. Of the sizes that shaders can ask for, the smallest
+/// leaves a thread the most registers.
 #[cfg(target_arch = "wasm32")]
-fn has_subgroups(device: &wgpu::Device, _: wgpu::Features) -> bool {
-    let Some(device) = device.as_webgpu() else { return false };
-    let features = property(device.as_ref(), "features");
+fn subgroups(device: &wgpu::Device, _: wgpu::Features) -> Subgroups {
+    let Some(device) = device.as_webgpu() else { return Subgroups::No };
+    let device = device.as_ref();
+    let features = property(device, "features");
     let has = property(&features, "has").dyn_into::<js_sys::Function>();
-    has.is_ok_and(|has| has.call1(&features, &"subgroups".into()).is_ok_and(|has| has.is_truthy()))
+    let offers = |name: &str| {
+        let offered = has.as_ref().ok().and_then(|has| has.call1(&features, &name.into()).ok());
+        offered.is_some_and(|offered| offered.is_truthy())
+    };
+    let smallest = property(&property(device, "adapterInfo"), "subgroupMinSize").as_f64();
+    match smallest.filter(|_| offers("subgroup-size-control")) {
+        _ if !offers("subgroups") => Subgroups::No,
+        Some(size) => Subgroups::OfSize(size as u32),
+        None => Subgroups::AnySize,
+    }
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-fn has_subgroups(_: &wgpu::Device, features: wgpu::Features) -> bool {
-    features.contains(wgpu::Features::SUBGROUP)
+fn subgroups(_: &wgpu::Device, features: wgpu::Features) -> Subgroups {
+    match features.contains(wgpu::Features::SUBGROUP) {
+        true => Subgroups::AnySize,
+        false => Subgroups::No,
+    }
 }

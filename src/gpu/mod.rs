@@ -7,7 +7,7 @@ pub mod readback;
 pub mod shader;
 mod wait;
 
-pub use device::{AdapterReport, Gpu, Power, SharedGpu};
+pub use device::{AdapterReport, Gpu, Power, SharedGpu, Subgroups};
 pub use kernel::{Dispatch, Kernels, Pipeline};
 pub use readback::Readback;
 pub use shader::{Access, Shader};

@@ -72,9 +72,6 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "state.wgsl",
 ];
 
-/// Browsers require this line in shaders with subgroup operations; naga refuses it.
-const ENABLE_SUBGROUPS: &str = if cfg!(target_arch = "wasm32") { "enable subgroups;" } else { "" };
-
 impl Shader {
     /// Renders the template `name` + `.wgsl` with these values.
     ///
@@ -95,7 +92,6 @@ fn environment() -> &'static Environment<'static> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        environment.add_global("enable_subgroups", ENABLE_SUBGROUPS);
         for (path, source) in TEMPLATES {
             if let Err(error) = environment.add_template(path, source) {
                 panic!("shader template {path}: {error:#}");

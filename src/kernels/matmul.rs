@@ -190,7 +190,7 @@ impl Kernel for Matmul {
             eps => self.norm,
             rows,
             count => self.rows.function(),
-            subgroups => tuning.subgroups,
+            subgroups => tuning.subgroups(),
             experts,
         };
         Shader::render(name, values, bindings.access())

@@ -56,15 +56,14 @@ pub use state::{LoadStates, StoreStates};
 pub use tables::{BlockTables, KvGroup};
 
 use crate::{
-    gpu::{Access, AdapterReport, Shader},
+    gpu::{Access, AdapterReport, Shader, Subgroups},
     layout::{Codebook, Layout},
 };
 
 /// Device properties that choose between shader variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tuning {
-    /// Subgroup operations may be used (any size from 4 to 128).
-    pub subgroups: bool,
+    pub subgroups: Subgroups,
     /// Barriers are cheap. On software adapters they are not; one thread per result is faster there.
     pub barriers: bool,
 }
@@ -72,16 +71,35 @@ pub struct Tuning {
 impl Tuning {
     /// The variants for an adapter.
     pub fn of(adapter: &AdapterReport) -> Tuning {
-        Tuning { subgroups: adapter.subgroups && !adapter.software, barriers: !adapter.software }
+        match adapter.software {
+            true => Tuning { subgroups: Subgroups::No, barriers: false },
+            false => Tuning { subgroups: adapter.subgroups, barriers: true },
+        }
     }
 
     /// The variants that ask less of a driver which cannot compile these.
     pub fn simpler(self) -> Option<Tuning> {
-        match self {
-            Tuning { subgroups: true, .. } => Some(Tuning { subgroups: false, ..self }),
-            Tuning { barriers: true, .. } => Some(Tuning { barriers: false, ..self }),
-            _ => None,
-        }
+        let subgroups = match self.subgroups {
+            Subgroups::OfSize(_) => Subgroups::AnySize,
+            Subgroups::AnySize => Subgroups::No,
+            Subgroups::No if self.barriers => return Some(Tuning { barriers: false, ..self }),
+            Subgroups::No => return None,
+        };
+        Some(Tuning { subgroups, ..self })
+    }
+
+    /// What templates are told of subgroups: false, or the line that enables them and the attribute of the entry point.
+    fn subgroups(self) -> Value {
+        let (enable, attribute) = match self.subgroups {
+            Subgroups::No => return false.into(),
+            // naga refuses the line, browsers require it.
+            Subgroups::AnySize if cfg!(not(target_arch = "wasm32")) => ("", String::new()),
+            Subgroups::AnySize => ("enable subgroups;", String::new()),
+            Subgroups::OfSize(size) => {
+                ("enable subgroup_size_control;", format!(" @subgroup_size({size})"))
+            }
+        };
+        context! { enable, attribute }
     }
 }
 

@@ -55,7 +55,7 @@ impl Kernel for Norm {
             count => self.rows.function(),
             reduce => context! { values => 1 },
             barriers => tuning.barriers,
-            subgroups => tuning.subgroups,
+            subgroups => tuning.subgroups(),
         };
         Shader::render("norm", values, bindings.access())
     }

@@ -143,7 +143,7 @@ impl TokenLimits {
             intersect(&mut mask, &constraint.mask()?);
         }
         match mask.iter().all(|word| *word == 0) {
-            true => Err(Error::NoTokenAllowed { drawn: sampled }),
+            true => Err(Error::NoTokenAllowed { sampled }),
             false => Ok(mask),
         }
     }
@@ -414,12 +414,12 @@ mod tests {
     #[test]
     fn limits_that_allow_no_token_are_an_error() {
         let mut ends_only = TokenLimits::new(40, Some(&[0]), Vec::new(), 2, &[0]);
-        assert_eq!(ends_only.mask(&[], 1), Err(Error::NoTokenAllowed { drawn: 1 }));
+        assert_eq!(ends_only.mask(&[], 1), Err(Error::NoTokenAllowed { sampled: 1 }));
         assert_eq!(tokens(&ends_only.mask(&[], 2).unwrap(), 40), [0]);
         let mut contradiction = TokenLimits::new(40, Some(&[5]), vec![vec![5]], 0, &[]);
-        assert_eq!(contradiction.mask(&[], 0), Err(Error::NoTokenAllowed { drawn: 0 }));
+        assert_eq!(contradiction.mask(&[], 0), Err(Error::NoTokenAllowed { sampled: 0 }));
         let mut constrained = TokenLimits::new(40, Some(&[5]), Vec::new(), 0, &[]);
         constrained.set_constraint(Box::new(Alternate::default()));
-        assert_eq!(constrained.mask(&[], 0), Err(Error::NoTokenAllowed { drawn: 0 }));
+        assert_eq!(constrained.mask(&[], 0), Err(Error::NoTokenAllowed { sampled: 0 }));
     }
 }

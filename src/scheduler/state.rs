@@ -12,7 +12,7 @@ use super::{
 use crate::{
     cache::{KvCache, Pin},
     metrics::Metrics,
-    speculate::{Drafter, Mean, Speculation},
+    speculate::{Mean, Proposer, Speculation},
     step::{BlockCopy, Capacity},
 };
 
@@ -88,9 +88,9 @@ impl Scheduler {
         Scheduler { pace: self.pace.row_by_row(), ..self }
     }
 
-    /// The same scheduler with a drafter in place of prompt lookup.
-    pub fn with_drafter(self, drafter: Rc<dyn Drafter>) -> Scheduler {
-        Scheduler { speculation: self.speculation.with_drafter(drafter), ..self }
+    /// The same scheduler with another proposer in place of prompt lookup.
+    pub fn with_proposer(self, proposer: Rc<dyn Proposer>) -> Scheduler {
+        Scheduler { speculation: self.speculation.with_proposer(proposer), ..self }
     }
 
     /// Hashes the tokens of a sequence that will wait, once: each plan may look up its prefix.

@@ -1,11 +1,11 @@
 //! Speculation of one sequence.
 
-use super::{Drafter, acceptance::Acceptance};
+use super::{Proposer, acceptance::Acceptance};
 
 /// The draft tokens of one sequence, and how they fared.
 #[derive(Debug)]
 pub struct Drafts {
-    pub(super) lookup: Box<dyn Drafter>,
+    pub(super) lookup: Box<dyn Proposer>,
     /// Acceptance rates of drafts from prompt lookup, and by the executor's drafter.
     pub(super) looked_up: Acceptance,
     pub(super) on_device: Acceptance,
@@ -58,7 +58,7 @@ const ROUNDS_TO_RUN_AHEAD: f64 = 16.0;
 
 impl Drafts {
     /// No drafts so far.
-    pub(super) fn new(lookup: Box<dyn Drafter>) -> Drafts {
+    pub(super) fn new(lookup: Box<dyn Proposer>) -> Drafts {
         Drafts {
             lookup,
             looked_up: Acceptance::default(),

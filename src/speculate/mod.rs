@@ -23,9 +23,9 @@ pub use ngram::Ngram;
 pub use policy::{Load, Room, Speculation};
 
 /// Proposes draft tokens for one sequence.
-pub trait Drafter: Debug {
+pub trait Proposer: Debug {
     /// One of the same kind, for another sequence.
-    fn fresh(&self) -> Box<dyn Drafter>;
+    fn fresh(&self) -> Box<dyn Proposer>;
 
     /// Prepares for proposals behind these tokens; each call has the tokens of the call before, and more.
     fn read(&mut self, _tokens: &[u32]) {}

@@ -6,7 +6,7 @@ use std::{
     ops::RangeInclusive,
 };
 
-use super::Drafter;
+use super::Proposer;
 
 /// Proposes the tokens after the first earlier occurrence of the sequence's last n tokens, for the
 /// largest n that occurs (Saxena, "Prompt lookup decoding", 2023).
@@ -37,8 +37,8 @@ impl Default for Ngram {
     }
 }
 
-impl Drafter for Ngram {
-    fn fresh(&self) -> Box<dyn Drafter> {
+impl Proposer for Ngram {
+    fn fresh(&self) -> Box<dyn Proposer> {
         Box::new(Ngram::new(self.sizes.clone()))
     }
 

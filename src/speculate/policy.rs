@@ -3,7 +3,7 @@
 use std::{rc::Rc, time::Duration};
 
 use super::{
-    Drafter, Ngram,
+    Ngram, Proposer,
     acceptance::Acceptance,
     batch::{Batch, Offer, Source},
     costs::{Costs, Observed},
@@ -18,7 +18,7 @@ pub struct Speculation {
     most: usize,
     device: usize,
     adaptive: bool,
-    lookup: Rc<dyn Drafter>,
+    lookup: Rc<dyn Proposer>,
     /// Acceptance rates over all requests, the start values of a new one: of prompt lookup, and of the
     /// executor's drafter where it has read the prompt and where it has not.
     looked_up: Acceptance,
@@ -95,15 +95,15 @@ impl Speculation {
         Speculation { device: drafts, ..self }
     }
 
-    /// The same with a drafter in place of prompt lookup.
-    pub fn with_drafter(self, lookup: Rc<dyn Drafter>) -> Speculation {
+    /// The same with another proposer in place of prompt lookup.
+    pub fn with_proposer(self, lookup: Rc<dyn Proposer>) -> Speculation {
         Speculation { lookup, ..self }
     }
 
     /// The same without measurements.
     pub fn fresh(&self) -> Speculation {
         let fresh = Speculation::new(self.most, self.adaptive).with_device(self.device);
-        fresh.with_drafter(self.lookup.clone())
+        fresh.with_proposer(self.lookup.clone())
     }
 
     /// Most drafts of the executor's own drafter; 0 if it has none.

@@ -5,6 +5,7 @@ mod rope;
 use crate::support::{Bench, bits, floats, nmse, uniform};
 use half::f16;
 use tabloom::{
+    gpu::Subgroups,
     kernels::{
         Attention, AttentionMerge, Batch, BlockTables, Kernel, KvGroup, KvKind, KvLayout, Tuning,
         batch::Row, query_heads,
@@ -23,7 +24,7 @@ fn unset(kind: KvKind) -> u32 {
 
 /// The variants that differ for these kernels.
 fn tunings() -> [Tuning; 2] {
-    [true, false].map(|barriers| Tuning { subgroups: false, barriers })
+    [true, false].map(|barriers| Tuning { subgroups: Subgroups::No, barriers })
 }
 
 /// The heads of a layer.
@@ -450,8 +451,8 @@ fn a_row_has_the_same_bits_alone_in_a_batch_and_at_any_cut_of_its_chunk() {
 #[test]
 fn only_small_steps_with_long_contexts_are_split_and_their_partials_fit() {
     let mut rng = fastrand::Rng::with_seed(0);
-    let barriers = Tuning { subgroups: false, barriers: true };
-    let lanes = Tuning { subgroups: false, barriers: false };
+    let barriers = Tuning { subgroups: Subgroups::No, barriers: true };
+    let lanes = Tuning { subgroups: Subgroups::No, barriers: false };
     let shape = Heads::new(32, 8, 128);
     let attention = shape.attention(false);
     let mut splits = |tuning, seqs: &[(usize, usize)]| {

@@ -5,6 +5,7 @@ use crate::support::{
 };
 use fastrand::Rng;
 use tabloom::{
+    gpu::Subgroups,
     kernels::{Combine, ExpertRows, Group, Matmul, Regime, Route, RowsOf, Tuning},
     layout::{Codebook, HostMatrix, Layout, row_stride},
     model::MatmulOutput::{self, ClampedGate, SiluGate, Store},
@@ -14,7 +15,7 @@ use tabloom::{
 const LIMIT: f64 = 1e-11;
 const TILE: usize = 64;
 /// For kernels with a single variant.
-const TUNING: Tuning = Tuning { subgroups: false, barriers: false };
+const TUNING: Tuning = Tuning { subgroups: Subgroups::No, barriers: false };
 
 /// Random routes: for each row, `active` different experts with weights. Expert 0 is never chosen, the
 /// last one always.

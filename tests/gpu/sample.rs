@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use crate::support::{Bench, bits, floats};
 use tabloom::{
+    gpu::Subgroups,
     kernels::{
         Accept, Batch, BlockTables, DraftSample, HostTables, Logprobs, Sample, Tuning, Upload,
         batch,
@@ -135,7 +136,7 @@ async fn run(
 
 /// The variants that differ for this kernel.
 fn tunings() -> [Tuning; 2] {
-    [true, false].map(|barriers| Tuning { subgroups: false, barriers })
+    [true, false].map(|barriers| Tuning { subgroups: Subgroups::No, barriers })
 }
 
 /// The adjusted logits of a sequence, by the published formulas: OpenAI's for frequency and presence,

@@ -61,7 +61,7 @@ fn chat(
 }
 
 #[test]
-fn a_token_without_an_embedding_is_never_drawn_and_refused_by_name() {
+fn a_token_without_an_embedding_is_never_sampled_and_refused_by_name() {
     let model = load(add_token).expect("it loads");
     let options = Options::default();
     let mut service =

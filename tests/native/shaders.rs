@@ -13,7 +13,7 @@ const INVOCATIONS: u32 = 256;
 
 #[test]
 fn every_variant_compiles_within_the_default_limits() {
-    let shaders = crate::variants::shaders();
+    let shaders = crate::variants::shaders(&crate::variants::TUNINGS);
     assert!(shaders.len() > 100, "only {} variants", shaders.len());
     for shader in shaders {
         if let Err(problem) = check(&shader) {

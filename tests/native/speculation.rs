@@ -21,7 +21,7 @@ use tabloom::{
     metrics::SpecDecode,
     sampling::LocalCompiler,
     service::{Moment, Reply, Service},
-    speculate::{Drafter, Ngram},
+    speculate::{Ngram, Proposer},
     step::{BLOCK_SIZE, Draft, Executor, Follow, RowTokens, Sampling, SeqPlan, StepPlan},
     weights::{FolderSource, Within},
 };
@@ -38,8 +38,8 @@ struct Memory {
     error: Rc<RefCell<Option<u32>>>,
 }
 
-impl Drafter for Memory {
-    fn fresh(&self) -> Box<dyn Drafter> {
+impl Proposer for Memory {
+    fn fresh(&self) -> Box<dyn Proposer> {
         Box::new(self.clone())
     }
 
@@ -102,7 +102,7 @@ fn loaded(device: Device, beside: DraftBy) -> load::Model {
 }
 
 /// Finds nothing, so that only the executor's drafter drafts.
-fn no_lookup() -> Rc<dyn Drafter> {
+fn no_lookup() -> Rc<dyn Proposer> {
     Rc::new(Ngram::new(usize::MAX..=usize::MAX))
 }
 
@@ -112,7 +112,7 @@ fn service(device: Device, beside: DraftBy) -> Service<AnyExecutor> {
     let options = Options { adaptive_drafts: false, ..Default::default() };
     Service::new(loaded.executor, chat, "built-in".into(), options, steady_clock())
         .with_compiler(Box::new(LocalCompiler::default()))
-        .with_drafter(no_lookup())
+        .with_proposer(no_lookup())
 }
 
 const STOPPED: &str = "stop string";
@@ -258,7 +258,7 @@ fn ask(service: &mut Service<AnyExecutor>, requests: &[(&str, Value)]) -> Vec<[S
 
 fn drafts_change_nothing_but_the_steps(device: Device) {
     let memory = Rc::new(Memory::default());
-    let mut service = service(device, DraftBy::Nothing).with_drafter(memory.clone());
+    let mut service = service(device, DraftBy::Nothing).with_proposer(memory.clone());
     let requests = requests();
     let expected = ask(&mut service, &requests);
     for ([alone, together], (name, _)) in expected.iter().zip(&requests) {
@@ -315,7 +315,7 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
     {
         compare(&mut self::service(device, beside), name, beside);
     }
-    let ngram: Rc<dyn Drafter> = Rc::new(Ngram::new(1..=3));
+    let ngram: Rc<dyn Proposer> = Rc::new(Ngram::new(1..=3));
     let (right, wrong) = (Some(0), Some(1));
     let drafters = [
         ("lookup", ngram, None),
@@ -324,7 +324,7 @@ fn drafts_change_nothing_but_the_steps(device: Device) {
     ];
     for (name, drafter, error) in drafters {
         *memory.error.borrow_mut() = error;
-        service = service.with_drafter(drafter);
+        service = service.with_proposer(drafter);
         compare(&mut service, name, DraftBy::Nothing);
     }
 }

@@ -7,7 +7,7 @@ pub mod memory;
 
 use half::{bf16, f16};
 use tabloom::{
-    gpu::{Access, Gpu, Kernels, Power, Readback, Shader},
+    gpu::{Access, Gpu, Kernels, Power, Readback, Shader, Subgroups},
     kernels::{Batch, BlockTables, Kernel, Tuning},
     layout::{Codebook, HostMatrix, Layout, pack_halves, row_stride},
     step::{BLOCK_SIZE, Capacity, HostMemory, KvGroups, RowTokens, Sampling, SeqPlan, StepPlan},
@@ -41,11 +41,11 @@ impl Bench {
     /// Every variant this adapter can run.
     pub fn tunings(&self) -> Vec<Tuning> {
         let mut tunings = vec![
-            Tuning { subgroups: false, barriers: false },
-            Tuning { subgroups: false, barriers: true },
+            Tuning { subgroups: Subgroups::No, barriers: false },
+            Tuning { subgroups: Subgroups::No, barriers: true },
         ];
-        if self.gpu.adapter.subgroups {
-            tunings.push(Tuning { subgroups: true, barriers: true });
+        if self.gpu.adapter.subgroups != Subgroups::No {
+            tunings.push(Tuning { subgroups: Subgroups::AnySize, barriers: true });
         }
         tunings
     }

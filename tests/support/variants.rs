@@ -1,7 +1,7 @@
 //! Every shader variant, for the tests that compile them all.
 
 use tabloom::{
-    gpu::Shader,
+    gpu::{Shader, Subgroups},
     kernels::{
         Accept, Attention, AttentionMerge, Columns, Combine, Copy, DraftSample, Embed, ExpertRows,
         Gather, Group, Kernel, KvGroup, KvKind, LoadStates, Logprobs, Matmul, Norm, Place, Pool,
@@ -36,10 +36,11 @@ const KEPT: [Layout; 9] = [
     Layout::W2,
 ];
 
-const TUNINGS: [Tuning; 3] = [
-    Tuning { subgroups: false, barriers: false },
-    Tuning { subgroups: false, barriers: true },
-    Tuning { subgroups: true, barriers: true },
+/// What kernels are tuned to on any adapter.
+pub const TUNINGS: [Tuning; 3] = [
+    Tuning { subgroups: Subgroups::No, barriers: false },
+    Tuning { subgroups: Subgroups::No, barriers: true },
+    Tuning { subgroups: Subgroups::AnySize, barriers: true },
 ];
 
 const OUTPUTS: [MatmulOutput; 9] = [
@@ -54,11 +55,11 @@ const OUTPUTS: [MatmulOutput; 9] = [
     MatmulOutput::ClampedGate,
 ];
 
-/// Renders every variant of every kernel, each once.
-pub fn shaders() -> Vec<Shader> {
+/// Renders every variant of every kernel for these tunings, each once.
+pub fn shaders(tunings: &[Tuning]) -> Vec<Shader> {
     let mut shaders: Vec<_> = repacking().into_iter().map(Repack::shader).collect();
     shaders.push(Shift { stride: 1000 }.shader());
-    for tuning in TUNINGS {
+    for &tuning in tunings {
         for kernel in products(tuning).iter().chain(&experts(tuning)).chain(&rows()).chain(&heads())
         {
             let shader = kernel.shader(tuning);

@@ -143,7 +143,7 @@ impl Ready {
         let mut engine = Engine::new(self.executor.clone(), options, steady_clock());
         if !lookup {
             let silent = Ngram::new(usize::MAX..=usize::MAX);
-            engine = engine.with_drafter(Rc::new(silent));
+            engine = engine.with_proposer(Rc::new(silent));
         }
         Runner { engine, end_tokens: self.end_tokens.clone() }
     }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use super::super::{
-    homes::{Home, homes, layer_window, places},
+    kv_places::{KvPlace, kinds_of_places, kv_places, layer_window},
     shapes::{self, RopeTables, Widths},
 };
 use crate::{
@@ -27,7 +27,7 @@ pub(super) struct HostModel {
     ropes: RopeTables,
     pub(super) acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
     routes: Vec<u32>,                        // see kernels::route
-    homes: Vec<Home>,                        // [layers]
+    kv_places: Vec<KvPlace>,                 // [layers]
     kv: Vec<(KvKind, Vec<u32>)>,             // [places], see kernels::kv
 }
 
@@ -49,7 +49,7 @@ impl HostModel {
         capacity: &Capacity,
         kinds: Vec<KvKind>,
     ) -> Result<HostModel> {
-        let homes = homes(&config, capacity.groups);
+        let kv_places = kv_places(&config, capacity.groups);
         let block_bytes = shapes::block_bytes(&config, &kinds, capacity.groups);
         let kv_bytes = capacity.blocks as u64 * block_bytes;
         ensure_room("the KV cache in main memory", kv_bytes)?;
@@ -66,8 +66,8 @@ impl HostModel {
         Ok(HostModel {
             program,
             ropes: shapes::rope_tables(&config, rope_factors, capacity.context),
-            kv: places(&homes, &kinds).into_iter().map(cache).collect(),
-            homes,
+            kv: kinds_of_places(&kv_places, &kinds).into_iter().map(cache).collect(),
+            kv_places,
             config,
             widths,
             weights,
@@ -130,7 +130,7 @@ impl HostModel {
     }
 
     pub(super) fn run(&mut self, op: &Op, batch: &Batch, slots: &mut Slots) -> Result<()> {
-        let HostModel { config, widths, weights, acts, routes, homes, kv, ropes, .. } = self;
+        let HostModel { config, widths, weights, acts, routes, kv_places, kv, ropes, .. } = self;
         let Slots { tables, pooled, last_samples, adjustments, results } = slots;
         let window = |layer| layer_window(config, layer, tables.groups().widest());
         match *op {
@@ -196,7 +196,7 @@ impl HostModel {
                 };
                 let mut query = std::mem::take(out(acts, Act::Query));
                 let qkv = out(acts, Act::Qkv);
-                let Home { group, place } = homes[layer];
+                let KvPlace { group, place } = kv_places[layer];
                 let (kind, kv) = &mut kv[place];
                 shapes::rope_kv(config, layer, window(layer), *kind, group).reference(
                     batch,
@@ -211,7 +211,7 @@ impl HostModel {
             Op::Attention { layer } => {
                 let mut attention = std::mem::take(out(acts, Act::Attention));
                 let query = out(acts, Act::Query);
-                let Home { group, place } = homes[layer];
+                let KvPlace { group, place } = kv_places[layer];
                 let (kind, kv) = &kv[place];
                 shapes::attention(config, window(layer), *kind, group).reference(
                     batch,

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::VecDeque, rc::Rc};
 
 use super::*;
-use crate::speculate::Drafter;
+use crate::speculate::Proposer;
 use crate::step::{Draft, Follow};
 
 /// Proposes the same tokens for every sequence.
@@ -14,8 +14,8 @@ fn always(tokens: &[u32]) -> Always {
     Always(Rc::new(RefCell::new(tokens.to_vec())))
 }
 
-impl Drafter for Always {
-    fn fresh(&self) -> Box<dyn Drafter> {
+impl Proposer for Always {
+    fn fresh(&self) -> Box<dyn Proposer> {
         Box::new(self.clone())
     }
 
@@ -35,7 +35,7 @@ fn drafting_by(rows: usize, seqs: usize, blocks: usize, drafter: Always) -> Sche
     });
     // The number of a real executor.
     let capacity = Capacity { logit_rows: 16, ..scheduler.capacity };
-    Scheduler { capacity, ..scheduler.with_drafter(Rc::new(drafter)) }
+    Scheduler { capacity, ..scheduler.with_proposer(Rc::new(drafter)) }
 }
 
 /// A result in which each sequence's accepted tokens are these.
@@ -244,7 +244,7 @@ fn rejected_drafts_are_not_found_in_the_cache() {
         options.max_drafts = 3;
     });
     scheduler.capacity.logit_rows = 16;
-    let mut scheduler = scheduler.with_drafter(Rc::new(always(&[7, 8, 9])));
+    let mut scheduler = scheduler.with_proposer(Rc::new(always(&[7, 8, 9])));
     // A block has room for the first sampled token and one more.
     submit(&mut scheduler, &[14]);
     let prompt = plan(&mut scheduler);
@@ -286,7 +286,7 @@ fn with_head_and(lookup: Always, set: impl Fn(&mut Options)) -> Scheduler {
         set(options);
     });
     scheduler.capacity.logit_rows = 16;
-    scheduler.with_drafter(Rc::new(lookup)).with_device_drafts(3, 1)
+    scheduler.with_proposer(Rc::new(lookup)).with_device_drafts(3, 1)
 }
 
 #[test]

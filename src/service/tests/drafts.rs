@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::*;
-use crate::speculate::Drafter;
+use crate::speculate::Proposer;
 
 /// Proposes the rest of the answer, which it knows.
 #[derive(Clone, Debug)]
 struct Known(Vec<u32>);
 
-impl Drafter for Known {
-    fn fresh(&self) -> Box<dyn Drafter> {
+impl Proposer for Known {
+    fn fresh(&self) -> Box<dyn Proposer> {
         Box::new(self.clone())
     }
 
@@ -29,7 +29,7 @@ fn drafting(answer: &[u32]) -> Service<Script> {
     let options = Options { adaptive_drafts: false, ..Options::default() };
     let known = Known([&prompt, answer].concat());
     Service::new(script, chat(), "m".into(), options, crate::engine::steady_clock())
-        .with_drafter(Rc::new(known))
+        .with_proposer(Rc::new(known))
 }
 
 #[test]

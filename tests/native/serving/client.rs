@@ -130,7 +130,7 @@ impl<E: Executor> Client<E> {
             Err(Error::QueueFull { waiting, limit }) => {
                 assert!(waiting + n > limit && limit <= self.options.max_queue);
             }
-            Err(Error::NoTokenAllowed { drawn: 0 }) => {
+            Err(Error::NoTokenAllowed { sampled: 0 }) => {
                 let request = Request { constrained: false, ..request };
                 assert_eq!(permitted(&request, &[]), 0);
             }
@@ -296,7 +296,8 @@ impl<E: Executor> Client<E> {
             } else {
                 let mut due = due;
                 // A constraint that allows no token may end a request before its scores are read.
-                if let Some((FinishReason::Error(Error::NoTokenAllowed { drawn: 0 }), _)) = due.end
+                if let Some((FinishReason::Error(Error::NoTokenAllowed { sampled: 0 }), _)) =
+                    due.end
                     && outcome.prompt_logprobs.is_none()
                 {
                     due.prompt_logprobs = None;

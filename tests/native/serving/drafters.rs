@@ -1,6 +1,6 @@
 //! Drafters that know the answers.
 
-use tabloom::speculate::Drafter;
+use tabloom::speculate::Proposer;
 
 use super::scripted::{VOCAB, next_token};
 
@@ -22,8 +22,8 @@ pub struct Oracle {
     pub quality: Quality,
 }
 
-impl Drafter for Oracle {
-    fn fresh(&self) -> Box<dyn Drafter> {
+impl Proposer for Oracle {
+    fn fresh(&self) -> Box<dyn Proposer> {
         Box::new(self.clone())
     }
 

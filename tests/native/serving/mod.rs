@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use tabloom::{
     Error,
     engine::{FinishReason, Goal, Options, Policy, Request, TabId},
-    speculate::{Drafter, Ngram},
+    speculate::{Ngram, Proposer},
     step::{
         BLOCK_SIZE, Executor, HostMemory, KvGroups, Logprobs, MAX_DRAFTS, Pooling, Sampling, Window,
     },
@@ -106,7 +106,7 @@ fn alone(request: &Request, limit: usize, groups: KvGroups) -> Outcome {
         }
         let mask = permitted(request, &tokens[prompt..]);
         if mask & !(1 << POISON) == 0 {
-            break FinishReason::Error(Error::NoTokenAllowed { drawn: tokens.len() - prompt });
+            break FinishReason::Error(Error::NoTokenAllowed { sampled: tokens.len() - prompt });
         }
         let visible = seen(&tokens);
         let poisoned = visible.iter().filter(|token| **token == POISON).count() as u32;
@@ -265,7 +265,7 @@ fn options() -> impl Strategy<Value = Options> {
 }
 
 /// The drafter; none: prompt lookup.
-fn drafter(quality: Option<Quality>, actions: &[Action]) -> Rc<dyn Drafter> {
+fn drafter(quality: Option<Quality>, actions: &[Action]) -> Rc<dyn Proposer> {
     let Some(quality) = quality else { return Rc::new(Ngram::new(1..=3)) };
     let seeds = actions.iter().flat_map(|action| match action {
         Action::Submit(request, n) | Action::Resume(request, _, n) => {
@@ -283,7 +283,7 @@ fn serve<E: Executor>(
     actions: Vec<Action>,
 ) {
     let mut client = Client::with(executor, options);
-    client.engine = client.engine.with_drafter(drafter(quality, &actions));
+    client.engine = client.engine.with_proposer(drafter(quality, &actions));
     for action in actions {
         match action {
             Action::Submit(request, n) => client.submit_many(*request, n),
@@ -379,7 +379,7 @@ fn rounds_are_planned_before_their_drafts_are_verified() {
     let adaptive_drafts = false;
     let options = Options { watermark: 0.0, max_drafts: 4, adaptive_drafts, ..Options::default() };
     let mut client = Client::with(executor, options);
-    client.engine = client.engine.with_drafter(Rc::new(Ngram::new(64..=64)));
+    client.engine = client.engine.with_proposer(Rc::new(Ngram::new(64..=64)));
     client.submit(long_winded(20, 100));
     client.submit(long_winded(30, 100));
     client.run_to_the_end();

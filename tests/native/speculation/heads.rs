@@ -75,7 +75,7 @@ fn the_built_in_head_has_the_acceptance_of_its_reference(device: Device) {
     let step_seconds = f64::INFINITY;
     let options =
         Options { adaptive_drafts: false, max_drafts: 5, step_seconds, ..Default::default() };
-    let mut engine = Engine::new(executor, options, steady_clock()).with_drafter(no_lookup());
+    let mut engine = Engine::new(executor, options, steady_clock()).with_proposer(no_lookup());
     for golden in goldens {
         let request = Request {
             prompt: golden.tokens,

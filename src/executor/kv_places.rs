@@ -11,7 +11,7 @@ use crate::{
 /// All blocks have the same number of places, each with the keys and values of one layer; a layer reads and
 /// writes the blocks of its group at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct KvPlace {
     pub group: KvGroup,
     pub place: usize,
 }
@@ -58,24 +58,24 @@ pub fn kv_groups(config: &ModelConfig, kinds: &[KvKind], window: Option<Window>)
     KvGroups::new(windows.flat_map(|((window, _), count)| std::iter::repeat_n(*window, count)))
 }
 
-/// The home of each layer. Layers whose window no group has are in the first group, which attends to most.
-pub fn homes(config: &ModelConfig, groups: KvGroups) -> Vec<Home> {
+/// The place of each layer. Layers whose window no group has are in the first group, which attends to most.
+pub fn kv_places(config: &ModelConfig, groups: KvGroups) -> Vec<KvPlace> {
     let mut taken = [0; MAX_GROUPS];
-    let home = |layer: usize| {
+    let kv_place = |layer: usize| {
         let own = layer_window(config, layer, groups.widest());
         let with_it = groups.windows().enumerate().filter(|(_, window)| *window == own);
         let index = with_it.map(|(at, _)| at).min_by_key(|at| taken[*at]).unwrap_or(0);
         taken[index] += 1;
-        Home { group: KvGroup { index, count: groups.count() }, place: taken[index] - 1 }
+        KvPlace { group: KvGroup { index, count: groups.count() }, place: taken[index] - 1 }
     };
-    (0..config.layers).map(home).collect()
+    (0..config.layers).map(kv_place).collect()
 }
 
 /// The kind of KV cache at each place of a block; `kinds`: of each layer.
-pub fn places(homes: &[Home], kinds: &[KvKind]) -> Vec<KvKind> {
+pub fn kinds_of_places(kv_places: &[KvPlace], kinds: &[KvKind]) -> Vec<KvKind> {
     let mut places = Vec::new();
-    for (home, kind) in homes.iter().zip(kinds) {
-        if home.place == places.len() {
+    for (kv_place, kind) in kv_places.iter().zip(kinds) {
+        if kv_place.place == places.len() {
             places.push(*kind);
         }
     }
@@ -113,8 +113,8 @@ mod tests {
     fn shape(config: &ModelConfig) -> [usize; 3] {
         let groups = groups(config);
         let full = groups.windows().filter(Option::is_none).count();
-        let homes = homes(config, groups);
-        let places = places(&homes, &vec![KvKind::F16; config.layers]).len();
+        let kv_places = kv_places(config, groups);
+        let places = kinds_of_places(&kv_places, &vec![KvKind::F16; config.layers]).len();
         [full, groups.count() - full, places]
     }
 
@@ -138,11 +138,15 @@ mod tests {
     fn every_layer_has_a_place_of_its_own_in_a_group_that_sees_what_it_sees() {
         let config = model(26, |layer| layer % 6 != 5);
         let groups = groups(&config);
-        let homes = homes(&config, groups);
-        for (layer, home) in homes.iter().enumerate() {
-            let window = groups.windows().nth(home.group.index).unwrap();
+        let kv_places = kv_places(&config, groups);
+        for (layer, kv_place) in kv_places.iter().enumerate() {
+            let window = groups.windows().nth(kv_place.group.index).unwrap();
             assert_eq!(window, layer_window(&config, layer, None), "layer {layer}");
-            assert_eq!(homes.iter().filter(|other| *other == home).count(), 1, "layer {layer}");
+            assert_eq!(
+                kv_places.iter().filter(|other| *other == kv_place).count(),
+                1,
+                "layer {layer}"
+            );
         }
     }
 
@@ -153,8 +157,8 @@ mod tests {
         assert_eq!(kv_groups(&config, &kinds, None).count(), 2);
         kinds[3] = KvKind::F16;
         assert_eq!(kv_groups(&config, &kinds, None), KvGroups::FULL);
-        let homes = homes(&config, KvGroups::FULL);
-        assert_eq!(places(&homes, &kinds), kinds);
+        let kv_places = kv_places(&config, KvGroups::FULL);
+        assert_eq!(kinds_of_places(&kv_places, &kinds), kinds);
     }
 
     #[test]
