@@ -25,8 +25,19 @@ const STATUS = new Map(
   }),
 );
 
-/** @import { Engine } from "../index.js" */
-/** @import { ChatCompletionParams } from "../types.js" */
+/** @import { ChatCompletionParams, CreateChatCompletion, CreateCompletion } from "../types.js" */
+/** @import { CreateEmbedding, EngineInfo, ModelList } from "../types.js" */
+
+/**
+ * What answers: of an engine, what OpenAI's API has.
+ *
+ * @typedef {object} Engine
+ * @property {EngineInfo} info
+ * @property {{completions: {create: CreateChatCompletion}}} chat
+ * @property {{create: CreateCompletion}} completions
+ * @property {{create: CreateEmbedding}} embeddings
+ * @property {{list: () => Promise<ModelList>}} models
+ */
 
 /**
  * Answers a request as a server with OpenAI's API would.

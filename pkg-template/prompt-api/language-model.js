@@ -7,8 +7,8 @@ import { watched } from "./monitor.js";
 import { expectKinds, setupOf } from "./options.js";
 import { LanguageModelSession } from "./session.js";
 
-/** @import { Engine } from "../index.js" */
 /** @import { LanguageModelAvailability } from "../types.js" */
+/** @import { Engine } from "./session.js" */
 
 /**
  * The model behind a `LanguageModel`. `load` tells how much is loaded, from 0 to 1.

@@ -10,14 +10,23 @@ import { messagesOf, said, whole } from "./input.js";
 import { Result } from "./result.js";
 import { Calls, execute } from "./tools.js";
 
-/** @import { Engine } from "../index.js" */
-/** @import { ChatMessage, LanguageModelPrompt as Prompt, LanguageModelPromptOptions as PromptOptions } from "../types.js" */
+/** @import { ChatMessage, CreateChatCompletion, EngineInfo, TokenizeOptions } from "../types.js" */
+/** @import { LanguageModelPrompt as Prompt, LanguageModelPromptOptions as PromptOptions } from "../types.js" */
 /** @import { LanguageModelSession as Session, StructuredOutputs } from "../types.js" */
 /** @import { Input } from "./input.js" */
 /** @import { Setup } from "./options.js" */
 
 /** The part of a context that is kept for answers. */
 const ANSWERS = 1 / 8;
+
+/**
+ * What a session uses of an engine.
+ *
+ * @typedef {object} Engine
+ * @property {EngineInfo} info
+ * @property {{completions: {create: CreateChatCompletion}}} chat
+ * @property {(messages: ChatMessage[], options: TokenizeOptions) => Promise<number>} countTokens
+ */
 
 /**
  * What is remembered of a conversation. A turn is a prompt with its answer, or what was appended.
