@@ -487,6 +487,7 @@ function invalid(param, found) {
   return new TabloomError({ code: "invalid_request", message: `${param}: found ${found}`, param });
 }
 
+// The build adds the tag to the declarations: JSDoc has no words for what is global.
 if (globalThis.customElements && !customElements.get("tabloom-chat")) {
   customElements.define("tabloom-chat", TabloomChat);
 }

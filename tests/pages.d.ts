@@ -3,6 +3,10 @@
 declare var Engine: typeof import("tabloom").Engine;
 declare var TabloomChat: typeof import("tabloom/element").TabloomChat;
 type TabloomChat = import("tabloom/element").TabloomChat;
+/** As in the package's declarations, where the build adds it. */
+interface HTMLElementTagNameMap {
+  "tabloom-chat": TabloomChat;
+}
 declare const form: HTMLFormElement;
 declare const question: HTMLInputElement;
 declare const output: HTMLOutputElement & HTMLTableElement;

@@ -67,10 +67,27 @@ export declare class TabloomChat extends Base {
     focus(options?: FocusOptions): void;
 }
 export {};
+declare global {
+    interface HTMLElementTagNameMap {
+        "tabloom-chat": TabloomChat;
+    }
+}
 
 // element/answering.d.ts
-import type { Chat, Host } from "./chat.js";
+import type { Conversation } from "./conversation.js";
+import type { Host } from "./host.js";
 import type { TabloomChatMessage } from "./types.js";
+import type { View } from "./view/view.js";
+export type Chat = {
+    view: View;
+    conversation: Conversation;
+    waiting?: {
+        end: (well: boolean) => void;
+    };
+    update: () => void;
+    fail: (error: any, redo?: () => void) => void;
+    again: (i: number) => void;
+};
 export declare class Answering {
     #private;
     constructor(chat: Chat, host: Host);
@@ -86,32 +103,8 @@ import { Engine } from "../index.js";
 import { Conversation } from "./conversation.js";
 import { Editing } from "./editing.js";
 import { View } from "./view/view.js";
-import type { ChatCompletionChunk, ChatCompletionParams } from "../types.js";
-import type { TabloomChatEventMap, TabloomChatMessage, TabloomChatState } from "./types.js";
-export type EngineSource = {
-    current: Engine | null;
-    loading: boolean;
-    load: () => Promise<Engine>;
-    release: () => void;
-    discard: () => void;
-};
-export type Turn = {
-    role: "user" | "assistant";
-    content: string;
-};
-export type Host = {
-    engine: EngineSource;
-    prompt: (messages: Turn[]) => ChatCompletionParams["messages"];
-    request: () => Omit<ChatCompletionParams, "messages">;
-    keep: () => void;
-    clear?: () => void;
-    startable?: () => boolean;
-    useProcessor?: () => void;
-    onState?: (state: TabloomChatState) => void;
-    onMessage?: (detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void;
-    onError?: (error: any) => void;
-    onChunk?: (chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void;
-};
+import type { Host } from "./host.js";
+import type { TabloomChatMessage, TabloomChatState } from "./types.js";
 export declare class Chat {
     #private;
     readonly view: View;
@@ -180,6 +173,32 @@ export declare class History {
     write(messages: Message[]): void;
 }
 export declare function checked(messages: any, where?: string): Message[];
+
+// element/host.d.ts
+import type { Engine } from "../index.js";
+import type { ChatCompletionChunk, ChatCompletionParams } from "../types.js";
+import type { TabloomChatEventMap, TabloomChatState, Turn } from "./types.js";
+import type { Message } from "./view/message.js";
+export interface EngineSource {
+  current: Engine | null;
+  loading: boolean;
+  load: () => Promise<Engine>;
+  release: () => void;
+  discard: () => void;
+}
+export interface Host {
+  engine: EngineSource;
+  prompt: (messages: Turn[]) => ChatCompletionParams["messages"];
+  request: () => Omit<ChatCompletionParams, "messages">;
+  keep: () => void;
+  clear?: () => void;
+  startable?: () => boolean;
+  useProcessor?: () => void;
+  onState?: (state: TabloomChatState) => void;
+  onMessage?: (detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void;
+  onError?: (error: any) => void;
+  onChunk?: (chunk: ChatCompletionChunk, message: Message) => void;
+}
 
 // element/parts.d.ts
 export { isGone } from "./answering.js";
@@ -268,7 +287,6 @@ export declare function titleOf(content: string): string;
 
 // element/types.d.ts
 import type { Engine, TabloomError } from "../index.js";
-import type { TabloomChat } from "../element.js";
 import type { FinishReason, LoadOptions, Progress } from "../types.js";
 export interface TabloomChatMessage {
   role: "user" | "assistant";
@@ -276,6 +294,7 @@ export interface TabloomChatMessage {
   end?: "stopped" | "length" | "full";
   versions?: (TabloomChatMessage[] | null)[];
 }
+export type Turn = { role: "user" | "assistant"; content: string };
 export type TabloomChatState = "idle" | "loading" | "ready" | "busy" | "error";
 export interface TabloomChatEventMap {
   "tabloom-load": CustomEvent<Progress>;
@@ -305,22 +324,20 @@ export type TabloomChatHandlers = {
   [K in keyof TabloomChatEventMap as `on${K}`]?: (event: TabloomChatEventMap[K]) => void;
 };
 declare global {
-  interface HTMLElementTagNameMap {
-    "tabloom-chat": TabloomChat;
-  }
   interface GlobalEventHandlersEventMap extends TabloomChatEventMap {}
 }
 
 // element/view/attachments.d.ts
+import type { Owner } from "./types.js";
 export declare const QUOTED: RegExp;
 export declare class Attachments {
     #private;
     readonly list: HTMLUListElement;
     readonly picker: HTMLInputElement;
-    readonly view: import("./view.js").View;
+    readonly view: Owner;
     readonly area: HTMLElement;
     over: string;
-    constructor(view: import("./view.js").View, area: HTMLElement);
+    constructor(view: Owner, area: HTMLElement);
     get content(): string;
     set content(content: string);
     refresh(): void;
@@ -453,12 +470,13 @@ export declare const ALL: {
 
 // element/view/message.d.ts
 import type { TabloomChatMessage } from "../types.js";
+import type { Owner } from "./types.js";
 export declare class Message {
     #private;
     readonly said: TabloomChatMessage;
     readonly element: HTMLElement;
     readonly text: HTMLDivElement;
-    constructor(said: TabloomChatMessage, view?: import("./view.js").View);
+    constructor(said: TabloomChatMessage, view?: Pick<Owner, "actions" | "announce">);
     begin(): void;
     grow(): void;
     end(): void;
@@ -474,16 +492,30 @@ export declare class Message {
 // element/view/problems.d.ts
 export declare function sentenceOf({ code, message, cause }: any): string;
 
+// element/view/types.d.ts
+import type { Engine } from "../../index.js";
+import type { ChatCompletionParams } from "../../types.js";
+import type { Turn } from "../types.js";
+export interface Actions
+  extends Record<"send" | "stop" | "clear" | "start" | "cancel" | "continue" | "retry" | "processor", () => void>,
+    Record<"again" | "edit", (i: number) => void> {
+  version: (i: number, version: number) => void;
+  engine: () => Engine | null;
+  prompt: (messages: Turn[]) => ChatCompletionParams["messages"];
+}
+export interface Owner {
+  readonly input: HTMLTextAreaElement;
+  readonly actions: Pick<Actions, "engine" | "prompt">;
+  tell(text?: string): void;
+  announce(text: string): void;
+  refresh(): void;
+}
+
 // element/view/view.d.ts
 import { Attachments } from "./attachments.js";
 import { Message } from "./message.js";
-import type { Engine } from "../../index.js";
-import type { Host } from "../chat.js";
 import type { TabloomChatMessage } from "../types.js";
-export type Actions = Record<"send" | "stop" | "clear" | "start" | "cancel" | "continue" | "retry" | "processor", () => void> & Record<"again" | "edit", (i: number) => void> & {
-    version: (i: number, version: number) => void;
-    engine: () => Engine | null;
-} & Pick<Host, "prompt">;
+import type { Actions } from "./types.js";
 export declare class View {
     #private;
     readonly input: HTMLTextAreaElement;
@@ -517,10 +549,22 @@ export declare class View {
 }
 
 // element/waiting.d.ts
-export declare function wait(chat: import("./chat.js").Chat): void;
+import type { Conversation } from "./conversation.js";
+import type { Editing } from "./editing.js";
+import type { View } from "./view/view.js";
+export type Chat = {
+    view: View;
+    conversation: Conversation;
+    editing: Editing;
+    waiting?: Waiting;
+    occupied: boolean;
+    send: (text: string, edited?: number) => unknown;
+    update: () => void;
+};
+export declare function wait(chat: Chat): void;
 export declare class Waiting {
     #private;
-    constructor(chat: import("./chat.js").Chat);
+    constructor(chat: Chat);
     get any(): boolean;
     add(content: string, edited?: number): void;
     end(well: boolean): void;

@@ -2,14 +2,28 @@ import { unlessAborted } from "../abort.js";
 import { TEXTS } from "./texts.js";
 
 /** @import { ChatCompletionChunk, ChatCompletionParams } from "../types.js" */
-/** @import { Chat, Host } from "./chat.js" */
+/** @import { Conversation } from "./conversation.js" */
+/** @import { Host } from "./host.js" */
 /** @import { TabloomChatEventMap, TabloomChatMessage } from "./types.js" */
+/** @import { View } from "./view/view.js" */
 
 const GONE = ["engine_crashed", "no_host", "no_gpu", "closed"];
 /** The error of a conversation that has outgrown the model's context. */
 const TOO_LONG = "context_length_exceeded";
 /** Milliseconds between two times that a growing answer is kept. */
 const KEPT = 300;
+
+/**
+ * The chat whose conversation is answered.
+ *
+ * @typedef {object} Chat
+ * @property {View} view
+ * @property {Conversation} conversation
+ * @property {{end: (well: boolean) => void}} [waiting] the question that waits, if any
+ * @property {() => void} update shows the state
+ * @property {(error: any, redo?: () => void) => void} fail shows an error, and how to try again; null removes it
+ * @property {(i: number) => void} again answers again
+ */
 
 /** Answers the conversation. */
 export class Answering {
@@ -19,7 +33,7 @@ export class Answering {
   #controller = null;
 
   /**
-   * @param {Chat} chat whose conversation is answered
+   * @param {Chat} chat
    * @param {Host} host
    */
   constructor(chat, host) {

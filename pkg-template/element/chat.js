@@ -5,41 +5,8 @@ import { Conversation } from "./conversation.js";
 import { Editing } from "./editing.js";
 import { View } from "./view/view.js";
 
-/** @import { ChatCompletionChunk, ChatCompletionParams } from "../types.js" */
-/** @import { TabloomChatEventMap, TabloomChatMessage, TabloomChatState } from "./types.js" */
-
-/**
- * What loads the engine of a chat.
- *
- * @typedef {object} EngineSource
- * @property {Engine | null} current null until it is loaded
- * @property {boolean} loading
- * @property {() => Promise<Engine>} load gives the engine once it is loaded
- * @property {() => void} release gives the engine up, and ends loading
- * @property {() => void} discard the same for an engine that is of no use
- */
-
-/** @typedef {{role: "user" | "assistant", content: string}} Turn */
-
-/**
- * What a chat asks of the page it is on.
- *
- * @typedef {object} Host
- * @property {EngineSource} engine
- * @property {(messages: Turn[]) => ChatCompletionParams["messages"]} prompt what the model is told of messages
- * @property {() => Omit<ChatCompletionParams, "messages">} request how to ask the engine; throws where a setting is
- *   wrong
- * @property {() => void} keep called when the conversation has changed
- * @property {() => void} [clear] begins another conversation; without it the one that is shown is emptied
- * @property {() => boolean} [startable] whether a button should load the model
- * @property {() => void} [useProcessor] the visitor has chosen the CPU
- * @property {(state: TabloomChatState) => void} [onState]
- * @property {(detail: TabloomChatEventMap["tabloom-message"]["detail"]) => void} [onMessage]
- * @property {(error: any) => void} [onError] called before it is shown: in its own words if it has a `cause`, and
- *   otherwise by what there is to say of its code
- * @property {(chunk: ChatCompletionChunk, message: import("./view/message.js").Message) => void} [onChunk] called
- *   with each piece of an answer, before the page is drawn
- */
+/** @import { Host } from "./host.js" */
+/** @import { TabloomChatMessage, TabloomChatState } from "./types.js" */
 
 /**
  * A chat in a shadow tree: the conversation, and what visitors do with it. How its engine is loaded, what

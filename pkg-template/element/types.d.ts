@@ -1,5 +1,4 @@
 import type { Engine, TabloomError } from "../index.js";
-import type { TabloomChat } from "../element.js";
 import type { FinishReason, LoadOptions, Progress } from "../types.js";
 
 /** A message of a conversation. */
@@ -14,6 +13,9 @@ export interface TabloomChatMessage {
    */
   versions?: (TabloomChatMessage[] | null)[];
 }
+
+/** A message as the model is told of it. */
+export type Turn = { role: "user" | "assistant"; content: string };
 
 /** What a chat is doing; `idle` before its model is loaded. */
 export type TabloomChatState = "idle" | "loading" | "ready" | "busy" | "error";
@@ -56,8 +58,5 @@ export type TabloomChatHandlers = {
 };
 
 declare global {
-  interface HTMLElementTagNameMap {
-    "tabloom-chat": TabloomChat;
-  }
   interface GlobalEventHandlersEventMap extends TabloomChatEventMap {}
 }

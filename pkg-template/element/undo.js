@@ -1,12 +1,23 @@
 import { html } from "./dom.js";
 import { ALL as TEXTS } from "./view/later.js";
 
+/** @import { Conversation } from "./conversation.js" */
 /** @import { TabloomChatMessage } from "./types.js" */
+/** @import { View } from "./view/view.js" */
+
+/**
+ * The chat whose conversation was deleted.
+ *
+ * @typedef {object} Chat
+ * @property {View} view
+ * @property {Conversation} conversation
+ * @property {(messages: TabloomChatMessage[]) => void} show
+ */
 
 /**
  * Offers a conversation that was deleted, with what was not asked yet, until something is asked.
  *
- * @param {import("./chat.js").Chat} chat
+ * @param {Chat} chat
  * @param {TabloomChatMessage[]} messages
  * @param {string} draft
  */

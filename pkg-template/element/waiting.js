@@ -3,10 +3,27 @@ import { fill } from "./fill.js";
 import { titleOf } from "./title.js";
 import { ALL as TEXTS } from "./view/later.js";
 
+/** @import { Conversation } from "./conversation.js" */
+/** @import { Editing } from "./editing.js" */
+/** @import { View } from "./view/view.js" */
+
+/**
+ * The chat that a question waits for.
+ *
+ * @typedef {object} Chat
+ * @property {View} view
+ * @property {Conversation} conversation
+ * @property {Editing} editing
+ * @property {Waiting} [waiting] made with the first question that waits
+ * @property {boolean} occupied whether a question has to wait
+ * @property {(text: string, edited?: number) => unknown} send asks a question
+ * @property {() => void} update shows the state
+ */
+
 /**
  * Has what is in the composer wait until it can be asked.
  *
- * @param {import("./chat.js").Chat} chat
+ * @param {Chat} chat
  */
 export function wait(chat) {
   const waiting = (chat.waiting ??= new Waiting(chat));
@@ -22,7 +39,7 @@ export class Waiting {
   #told = html("span", { dir: "auto" });
   #note = html("p", { class: "editing", part: "next", role: "status", hidden: "" }, this.#told);
 
-  /** @param {import("./chat.js").Chat} chat */
+  /** @param {Chat} chat */
   constructor(chat) {
     this.#chat = chat;
     const back = html("button", { type: "button", class: "plain", part: "button cancel" }, TEXTS.cancel);

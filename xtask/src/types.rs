@@ -31,13 +31,24 @@ const DECLARE: [&str; 14] = [
     "es2023,dom,dom.iterable,dom.asynciterable,esnext.disposable",
 ];
 
+/// What JSDoc cannot say of the element: the tag that the DOM's types know it by.
+const TAG: &str = r#"declare global {
+    interface HTMLElementTagNameMap {
+        "tabloom-chat": TabloomChat;
+    }
+}
+"#;
+
 /// Writes a `.d.ts` file beside every module; a type error fails the build.
 pub fn declare(package: &Path) -> Result<()> {
     let compiler = tools::npm_packages(".").join("typescript/bin/tsc");
     let task = Task::new("tsc", tools::node()?, minutes(5));
     let texts = fs::read_dir(package.join("element/texts"))?.map(|entry| Ok(entry?.path()));
     let texts: Vec<PathBuf> = texts.collect::<Result<_>>()?;
-    task.arg(compiler).args(ENTRIES).args(texts).args(DECLARE).dir(package).run()
+    task.arg(compiler).args(ENTRIES).args(texts).args(DECLARE).dir(package).run()?;
+    let element = package.join("element.d.ts");
+    fs::write(&element, fs::read_to_string(&element)? + TAG)?;
+    Ok(())
 }
 
 /// Makes `modules` as small as they can be.

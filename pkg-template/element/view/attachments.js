@@ -2,6 +2,7 @@ import { html } from "../dom.js";
 import { TEXTS } from "../texts.js";
 
 /** @import { Tray } from "./tray.js" */
+/** @import { Owner } from "./types.js" */
 
 /** A pasted text of more lines or characters is attached; one that is longer may be too long for the model. */
 const LINES = 20;
@@ -26,7 +27,7 @@ export class Attachments {
   #tray = null;
 
   /**
-   * @param {import("./view.js").View} view
+   * @param {Owner} view
    * @param {HTMLElement} area where files can be dropped
    */
   constructor(view, area) {

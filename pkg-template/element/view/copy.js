@@ -2,6 +2,8 @@ import { icon } from "../dom.js";
 import { CHECK } from "../icons.js";
 import { ALL as TEXTS } from "./later.js";
 
+/** @import { Owner } from "./types.js" */
+
 /** Milliseconds for which the button shows that it has copied. */
 const SHOWN = 1_600;
 
@@ -10,7 +12,7 @@ const SHOWN = 1_600;
  *
  * @param {HTMLElement} button
  * @param {string} text
- * @param {import("./view.js").View} view announces to screen readers
+ * @param {Pick<Owner, "announce">} view announces to screen readers
  */
 export async function copy(button, text, view) {
   try {

@@ -3,6 +3,8 @@ import { html, icon } from "../dom.js";
 import { language } from "../language.js";
 import { ALL as TEXTS } from "./later.js";
 
+/** @import { Owner } from "./types.js" */
+
 const MICROPHONE =
   "M12 3.5a2.7 2.7 0 0 1 2.7 2.7v5.1a2.7 2.7 0 0 1-5.4 0V6.2A2.7 2.7 0 0 1 12 3.5zM6 11a6 6 0 0 0 12 0M12 17v3.5";
 
@@ -10,7 +12,7 @@ const MICROPHONE =
  * Adds a button that dictates, unless the browser has to ask a server.
  *
  * @param {any} Recognition the browser's
- * @param {import("./view.js").View} view
+ * @param {Pick<Owner, "input" | "tell" | "announce">} view
  */
 export async function addDictation(Recognition, view) {
   const options = { langs: [language()], processLocally: true };

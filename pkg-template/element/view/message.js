@@ -5,6 +5,7 @@ import { TEXTS } from "../texts.js";
 import { QUOTED } from "./attachments.js";
 
 /** @import { TabloomChatMessage } from "../types.js" */
+/** @import { Owner } from "./types.js" */
 
 /** A question or an answer. */
 export class Message {
@@ -28,7 +29,7 @@ export class Message {
 
   /**
    * @param {TabloomChatMessage} said
-   * @param {import("./view.js").View} [view] what it is in, and has it show its text
+   * @param {Pick<Owner, "actions" | "announce">} [view] what it is in, and has it show its text
    */
   constructor(said, view) {
     const { role } = said;

@@ -6,6 +6,17 @@ import { adoptStyle } from "./quoted-style.js";
 import { showTokens, sizeOf, tokensOf } from "./sizes.js";
 
 /** @import { Quote } from "../quotes.js" */
+/** @import { Owner } from "./types.js" */
+
+/**
+ * Where it is shown what is attached.
+ *
+ * @typedef {object} Place
+ * @property {HTMLElement} list
+ * @property {HTMLElement} area where files can be dropped
+ * @property {Owner} view
+ * @property {string} over what to say of a question that is longer than the model's context
+ */
 
 const CROSS = "M7 7l10 10M17 7 7 17";
 /** Lines of text, of which the last is short. */
@@ -25,7 +36,7 @@ export class Tray {
   /** Stands for the last count. */
   #counting = {};
 
-  /** @param {import("./attachments.js").Attachments} attachments */
+  /** @param {Place} attachments */
   constructor(attachments) {
     this.#attachments = attachments;
     const { list, area } = attachments;

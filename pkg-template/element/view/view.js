@@ -6,24 +6,14 @@ import { Message } from "./message.js";
 import { style } from "./style.js";
 import { TEXTS } from "../texts.js";
 
-/** @import { Engine } from "../../index.js" */
-/** @import { Host } from "../chat.js" */
 /** @import { TabloomChatMessage } from "../types.js" */
+/** @import { Actions } from "./types.js" */
 
 /** Milliseconds after which an announcement is removed, so that a screen reader finds no text twice. */
 const SPOKEN = 4_000;
 
 /** Characters of messages that are shown in a frame, with the message that is longer. */
 const ROOM = 2_000;
-
-/**
- * What visitors do; with a message's index where it is done to a message.
- *
- * @typedef {Record<"send" | "stop" | "clear" | "start" | "cancel" | "continue" | "retry" | "processor", () => void>
- *   & Record<"again" | "edit", (i: number) => void>
- *   & {version: (i: number, version: number) => void, engine: () => Engine | null}
- *   & Pick<Host, "prompt">} Actions
- */
 
 /** A chat's shadow tree, and the visitor's actions in it. */
 export class View {
