@@ -46,9 +46,6 @@ const IMPORTS: [(&str, &[&str]); 11] = [
 const LEAVES: [&str; 8] =
     ["abort", "error", "iterable", "json", "locks", "memory", "types", "version"];
 
-/// The beginnings of paths to modules whose types may be named in a cycle.
-const TYPES_IN_CYCLES: [&str; 2] = ["pkg-template/element", "pkg-template/index.js"];
-
 /// Paths from the root of the repository to sources.
 type Sources = BTreeMap<String, String>;
 
@@ -63,8 +60,7 @@ fn violations(sources: &Sources, exports: &BTreeSet<String>) -> Vec<String> {
         let edges = graph.entry(path.clone()).or_default();
         for target in imports(path, source) {
             let what = if code.contains(&target) { "code" } else { "types" };
-            let counts = what == "code" || !TYPES_IN_CYCLES.iter().any(|it| target.starts_with(it));
-            if let Some(file) = file(sources, &target).filter(|_| counts) {
+            if let Some(file) = file(sources, &target) {
                 edges.insert(file, BTreeSet::from([what.to_owned()]));
             }
         }
