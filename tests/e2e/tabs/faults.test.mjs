@@ -1,9 +1,11 @@
 // A hundred runs, spread over the rungs, in which tabs come, ask, change their mind and go, and hosts die, in an
 // order that a seed draws: every call ends, with the whole answer or the error that it must have, and nothing is left.
+// In some runs tabs are of two versions of the package, with a host each.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { goldens } from "../package.mjs";
 import { open, text, until } from "./tabs.mjs";
+import { BOTH, OTHER, THIS, WORKER } from "./versions.mjs";
 import { randomFrom } from "./site/random.mjs";
 
 const SEED = Number(process.env.TABLOOM_SEED ?? Math.floor(Math.random() * 2 ** 31));
@@ -11,6 +13,8 @@ const SEED = Number(process.env.TABLOOM_SEED ?? Math.floor(Math.random() * 2 ** 
 const RUNS = { shared: 40, leader: 30, private: 30 };
 /** Most tabs at once, and in every so manieth run on a rung where they share a host. */
 const [MOST_TABS, CROWD, CROWDED] = [3, 10, 12];
+/** In every so manieth run on such a rung tabs are of two versions. */
+const MIXED = 4;
 /** A call that sees three hosts die may fail for it. */
 const MOST_DEATHS = 2;
 /** Short enough for many runs, long enough to be interrupted. */
@@ -20,7 +24,7 @@ let session;
 let expected;
 
 before(async () => {
-  session = await open();
+  session = await open(BOTH);
   const visitor = await session.visitor();
   expected = (await visitor.alone(REQUESTS)).map(text);
   await visitor.close();
@@ -46,7 +50,7 @@ for (const [rung, runs] of Object.entries(RUNS)) {
 }
 
 class Run {
-  /** @type {{tab: any, calls: any[], frozen: boolean}[]} */
+  /** @type {{tab: any, calls: any[], version: typeof THIS}[]} */
   #tabs = [];
   #deaths = 0;
   #names = 0;
@@ -70,23 +74,56 @@ class Run {
   }
 
   async all() {
-    const crowded = this.rung !== "private" && this.#below(CROWDED) === 0;
+    const shares = this.rung !== "private";
+    const crowded = shares && this.#below(CROWDED) === 0;
     this.mostTabs = crowded ? CROWD : MOST_TABS;
-    await Promise.all(Array.from({ length: crowded ? 4 + this.#below(CROWD - 3) : 1 }, () => this.#open()));
+    this.versions = shares && this.#below(MIXED) === 0 ? [THIS, OTHER] : [THIS];
+    const first = Array.from({ length: crowded ? 4 + this.#below(CROWD - 3) : 1 }, () => this.#pick(this.versions));
+    // One of each, at least.
+    first.splice(0, this.versions.length, ...this.versions);
+    await Promise.all(first.map((version) => this.#open(version)));
+    await this.#apart();
     for (const place of this.#tabs) await this.#ask(place);
     for (let steps = 2 + this.#below(5); steps > 0; steps--) await this.#step();
     for (const place of this.#tabs) await this.#end(place);
+    await this.#apart();
     for (const { tab } of this.#tabs) await tab.close();
-    await until("all locks to be free", async () => {
-      const names = await this.witness.run("locks", async () => {
-        const { held, pending } = await navigator.locks.query();
-        return [...held, ...pending].map(({ name }) => name);
-      });
-      // A SharedWorker may outlive its last tab for a while, with a lock for its name.
-      const left = names.filter((name) => name.startsWith("tabloom") && !name.endsWith(" left"));
-      return left.every((name) => this.rung === "shared" && name.startsWith("tabloom host")) && left.length < 2;
-    });
+    await this.#free(this.versions.length);
+    if (this.versions.length > 1) {
+      // The next run, perhaps of one version, is to find one such host at most.
+      await this.witness.command("close");
+      await this.#free(0);
+    }
     assert.deepEqual(this.#errors, []);
+  }
+
+  /** Where tabs are of two versions, each version has hosts of its own, at the same time as the other. */
+  async #apart() {
+    if (this.versions.length === 1) return;
+    await until("a host for every tab", async () => {
+      const hosts = await Promise.all(this.#tabs.map(async ({ tab }) => (await tab.metrics()).host.name));
+      for (const [i, { tab, version }] of this.#tabs.entries()) {
+        const other = this.#tabs[hosts.indexOf(hosts[i])];
+        assert.equal(other.version, version, `${tab.name} and ${other.tab.name} have a host in common`);
+      }
+      const locks = await this.#locks();
+      return hosts.every((host) => locks.includes(host));
+    });
+  }
+
+  /** Waits until the site's locks are free, but for those of `hosts` SharedWorkers, which may outlive their tabs. */
+  async #free(hosts) {
+    await until("all locks to be free", async () => {
+      const left = (await this.#locks()).filter((name) => name.startsWith("tabloom") && !name.endsWith(" left"));
+      return left.every((name) => this.rung === "shared" && name.startsWith("tabloom host")) && left.length <= hosts;
+    });
+  }
+
+  #locks() {
+    return this.witness.run("locks", async () => {
+      const { held, pending } = await navigator.locks.query();
+      return [...held, ...pending].map(({ name }) => name);
+    });
   }
 
   async #step() {
@@ -110,12 +147,17 @@ class Run {
     await actions[name]();
   }
 
-  async #open() {
-    const tab = await this.visitor.tab();
+  async #open(version = this.#pick(this.versions)) {
+    const tab = await this.visitor.tab({ package: version.package });
+    if (version === OTHER) this.trail.push(`${tab.name} of another version`);
     // Playwright reports those of workers, too.
     tab.page.on("pageerror", (error) => /unreachable/.test(error.message) || this.#errors.push(`${error}`));
-    await tab.load({ host: this.rung });
-    this.#tabs.push({ tab, calls: [], frozen: false });
+    await this.#load(tab);
+    this.#tabs.push({ tab, calls: [], version });
+  }
+
+  #load(tab) {
+    return tab.load({ host: this.rung, workerFile: WORKER });
   }
 
   async #ask({ tab, calls }) {
@@ -149,14 +191,14 @@ class Run {
   async #reload(place) {
     place.calls = [];
     await place.tab.reload();
-    await place.tab.load({ host: this.rung });
+    await this.#load(place.tab);
   }
 
   async #reopen(place) {
     await place.tab.run("close", () => engine.close());
     for (const call of place.calls) call.excuse ??= "closed";
     await this.#end(place);
-    await place.tab.load({ host: this.rung });
+    await this.#load(place.tab);
   }
 
   async #kill({ tab }, command = "close") {
