@@ -51,6 +51,32 @@ async function holdings(tab) {
   return { heap, counts: { ports, channels, listeners, stored, locks: await locks(tab) } };
 }
 
+/** Gives what measures the JavaScript heap of the only SharedWorker once garbage is collected. */
+async function workerHeap() {
+  const devtools = await session.browser.newBrowserCDPSession();
+  const { targetInfos } = await devtools.send("Target.getTargets");
+  const workers = targetInfos.filter(({ type }) => type === "shared_worker");
+  assert.equal(workers.length, 1);
+  // Not `flatten`: Playwright's session cannot speak for the worker's.
+  const { sessionId } = await devtools.send("Target.attachToTarget", { targetId: workers[0].targetId });
+  const waiting = new Map();
+  devtools.on("Target.receivedMessageFromTarget", ({ message }) => {
+    const { id, result } = JSON.parse(message);
+    waiting.get(id)?.(result);
+  });
+  const ask = async (method) => {
+    const id = waiting.size;
+    const answer = new Promise((resolve) => waiting.set(id, resolve));
+    await devtools.send("Target.sendMessageToTarget", { sessionId, message: JSON.stringify({ id, method }) });
+    return within(`${method} of the worker`, answer);
+  };
+  return async () => {
+    await ask("HeapProfiler.collectGarbage");
+    const { usedSize } = await ask("Runtime.getHeapUsage");
+    return usedSize;
+  };
+}
+
 test("thousands of requests, and engines that are loaded and closed", async () => {
   const visitor = await session.visitor();
   const tabs = await visitor.tabs(3, { host: "shared" });
@@ -64,6 +90,7 @@ test("thousands of requests, and engines that are loaded and closed", async () =
       },
       [SHORT, BATCH],
     );
+  const measure = await workerHeap();
   const third = async () => {
     for (let round = 0; round < ROUNDS; round++) {
       for (const answers of await Promise.all(tabs.map(ask))) {
@@ -71,7 +98,7 @@ test("thousands of requests, and engines that are loaded and closed", async () =
       }
     }
     const { wasm_heap_bytes } = await keeper.idle();
-    return { bytes: wasm_heap_bytes, ...(await holdings(keeper)) };
+    return { bytes: wasm_heap_bytes, script: await measure(), ...(await holdings(keeper)) };
   };
   const first = await third();
   await third();
@@ -86,7 +113,11 @@ test("thousands of requests, and engines that are loaded and closed", async () =
     LOADS,
   );
   const last = await third();
-  assert.ok(last.bytes <= first.bytes * 1.02, `the worker's heap grew from ${first.bytes} to ${last.bytes} bytes`);
+  assert.ok(last.bytes <= first.bytes * 1.02, `the worker's memory grew from ${first.bytes} to ${last.bytes} bytes`);
+  assert.ok(
+    last.script <= first.script + (1 << 17),
+    `the worker's heap grew from ${first.script} to ${last.script} bytes`,
+  );
   assert.ok(last.heap <= first.heap + (1 << 20), `the page's heap grew from ${first.heap} to ${last.heap} bytes`);
   /** @type {any} */
   let left;
@@ -97,7 +128,8 @@ test("thousands of requests, and engines that are loaded and closed", async () =
   // Locks of engines that were closed are free a moment later.
   await until("what closed engines held", nothing, 20).catch(() => assert.deepEqual(left, first.counts));
   console.log(
-    `${JSON.stringify(left)}, page ${first.heap} to ${last.heap}, worker ${first.bytes} to ${last.bytes} bytes`,
+    `${JSON.stringify(left)}; bytes: page ${first.heap} to ${last.heap}, ` +
+      `worker ${first.script} to ${last.script}, its memory ${first.bytes} to ${last.bytes}`,
   );
   const { host } = await keeper.idle();
   assert.equal(host.tabs.length, tabs.length);
