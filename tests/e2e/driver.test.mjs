@@ -49,7 +49,7 @@ const MATRICES = "/^mat(?:vec|mul)$/.test(label)";
  */
 const SUBGROUPS = `
   let broken = false;
-  ${compiler(`(broken ||= code.includes("enable subgroups")) || ${MATRICES}`)}
+  ${compiler(`(broken ||= code.includes("enable subgroup")) || ${MATRICES}`)}
   const { has } = GPUSupportedFeatures.prototype;
   GPUSupportedFeatures.prototype.has = function (name) {
     return name === "subgroups" || has.call(this, name);
@@ -58,6 +58,15 @@ const SUBGROUPS = `
   GPUAdapter.prototype.requestDevice = function ({ requiredFeatures, ...others }) {
     const had = requiredFeatures.filter((name) => has.call(this.features, name));
     return requestDevice.call(this, { ...others, requiredFeatures: had });
+  };`;
+
+/** Tells pages which shaders the driver is to compile. */
+const TELLING = `
+  const { createShaderModule: compile } = GPUDevice.prototype;
+  const shaders = new BroadcastChannel("shaders");
+  GPUDevice.prototype.createShaderModule = function (descriptor) {
+    shaders.postMessage(descriptor.code);
+    return compile.call(this, descriptor);
   };`;
 
 /** An error of a command, outside of all scopes, when a page wants it. */
@@ -84,6 +93,7 @@ before(async () => {
     barriers: compiler(MATRICES),
     all: compiler("true"),
     subgroups: SUBGROUPS,
+    telling: compiler(MATRICES) + TELLING,
     refusing: REFUSING,
     // It does not pass for one that is emulated, so it is not to compile what takes long where it is.
     nameless: compiler(MATRICES) + NAMELESS,
@@ -162,6 +172,23 @@ test("a feature of the GPU that breaks the driver is turned off by its name", as
   assert.equal(used.code, "pipeline");
   const { text } = await load("subgroups.js", { gpu: { subgroups: false } });
   assert.equal(text, FRANCE.answer);
+});
+
+test("shaders ask for the smallest subgroups, then for those of any size, then for none", async () => {
+  const { smallest } = await page.evaluate(async () => {
+    globalThis.sources = [];
+    new BroadcastChannel("shaders").onmessage = ({ data }) => globalThis.sources.push(data);
+    return { smallest: (await navigator.gpu.requestAdapter()).info.subgroupMinSize };
+  });
+  assert.equal((await load("telling.js")).text, FRANCE.answer);
+  const sources = await page.evaluate(() => globalThis.sources);
+  const asked = sources.map((code) => /^enable \w+;/m.exec(code)?.[0] ?? "");
+  const [sized, any] = ["enable subgroup_size_control;", "enable subgroups;"];
+  assert.deepEqual([...new Set(asked)].filter(Boolean), [sized, any]);
+  assert.ok(asked.lastIndexOf(sized) < asked.indexOf(any) && asked.lastIndexOf(any) < asked.lastIndexOf(""));
+  for (const code of sources.filter((_, i) => asked[i] === sized)) {
+    assert.ok(code.includes(`@compute @workgroup_size(64) @subgroup_size(${smallest})`), code);
+  }
 });
 
 test("an unknown feature of the GPU, or one that is neither on nor off, is refused", async () => {
