@@ -1,6 +1,7 @@
-// Faults that the simulation has to find: what each of them changes in the package.
+// Faults that the simulation has to find: what each of them changes in the package, and for a rare one the first seed
+// to try, which finds it as the sources are now.
 
-/** @type {Record<string, import("./bundle.mjs").Change>} */
+/** @type {Record<string, import("./bundle.mjs").Change & {seed?: number}>} */
 export const PLANTED = {
   "a call that has ended is not forgotten": {
     file: "host/session.js",
@@ -48,11 +49,7 @@ export const PLANTED = {
     replace: "",
   },
   "a port stays open": { file: "greeting.js", find: "port.close();", replace: "" },
-  "a heartbeat never ends": {
-    file: "heartbeat.js",
-    find: "whenAborted(life.signal, () => clearInterval(timer));",
-    replace: "",
-  },
+  "a heartbeat never ends": { file: "page.js", find: "whenAborted(signal, stop);", replace: "" },
   "silence goes unnoticed": { file: "heartbeat.js", find: "silent += 1;\n      stuck += 1;", replace: "" },
   "a host that is stuck counts as alive": {
     file: "heartbeat.js",
@@ -90,7 +87,7 @@ export const PLANTED = {
     find: "(lock = takeLock())",
     replace: "{}",
   },
-  "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "" },
+  "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "", seed: 123 },
   "a page does not ask for the leader's": {
     file: "leader.js",
     find: "answered = askWhenShown(port, () => lobby.postMessage(ask), life);",
@@ -110,6 +107,7 @@ export const PLANTED = {
     file: "candidate.js",
     find: "if (!lock || former?.signal.aborted) return;",
     replace: "if (!lock) return;",
+    seed: 154,
   },
   "a leader is never replaced": {
     file: "leader.js",
@@ -137,6 +135,7 @@ export const PLANTED = {
     file: "worker.js",
     find: "for (const port of ports) notify(port, error);",
     replace: "",
+    seed: 223,
   },
   "a worker keeps ports that never spoke": {
     file: "worker.js",
