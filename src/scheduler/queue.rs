@@ -156,7 +156,7 @@ impl Queue {
     }
 
     /// The requests of a tab in order of admission. `cached` returns the length of a request's cached
-    /// prefix: longer ones go first, unless a request was passed over too often.
+    /// prefix: longer ones go first, behind requests that were passed over too often, in their order.
     pub fn candidates(
         &self,
         tab: TabId,
@@ -172,7 +172,7 @@ impl Queue {
             .filter(|(_, seq)| seq.may_run())
             .map(|(at, seq)| {
                 let (priority, arrival) = self.rank(seq);
-                let prefix = cached.map_or(0, |cached| cached(seq));
+                let prefix = cached.filter(|_| patient(seq)).map_or(0, |cached| cached(seq));
                 // Preempted requests stay in front.
                 let resumed = !seq.has_run();
                 ((priority, resumed, patient(seq), Reverse(prefix), arrival, at), seq.id)
