@@ -109,7 +109,9 @@ fn no_lookup() -> Rc<dyn Proposer> {
 /// A service that always drafts as much as possible, without prompt lookup.
 fn service(device: Device, beside: DraftBy) -> Service<AnyExecutor> {
     let load::Model { chat, loaded } = loaded(device, beside);
-    let options = Options { adaptive_drafts: false, ..Default::default() };
+    // Steps and drafts are counted: none is cut short because the device is slow.
+    let step_seconds = f64::INFINITY;
+    let options = Options { adaptive_drafts: false, step_seconds, ..Default::default() };
     Service::new(loaded.executor, chat, "built-in".into(), options, steady_clock())
         .with_compiler(Box::new(LocalCompiler::default()))
         .with_proposer(no_lookup())
