@@ -1,7 +1,7 @@
 // A way from the small built-in model to a good one, among those that this device can be expected to run.
 import { unquote } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
-import { $, html } from "./dom.js";
+import { $, html, write } from "./dom.js";
 import { formatBytes, tenths } from "./format.js";
 import { BUILT_IN } from "./loader.js";
 import { SUGGESTED } from "./suggested.js";
@@ -32,7 +32,7 @@ export async function suggestions() {
     onCpu ? !gpu && memory <= probe.memory.budgetBytes : fits !== "no",
   );
   const surely = onCpu ? undefined : all.findLast(({ fits }) => fits === "yes");
-  return { all, fitting, best: surely ?? fitting[0] ?? null };
+  return { all, fitting, best: surely ?? fitting[0] ?? null, onCpu };
 }
 
 /**
@@ -55,7 +55,7 @@ export function fit({ neededBytes, storable }, { deviceBytes, budgetBytes }) {
  * @param {{bytes: number, memory: number, about: keyof typeof texts.models, licence: string}} model
  * @param {number} rate bytes per second at which the present one was downloaded, or 0
  */
-function costs({ bytes, memory, about, licence }, rate) {
+export function costs({ bytes, memory, about, licence }, rate) {
   // Browsers that say so say less than is so.
   const { downlink = 0 } = /** @type {any} */ (navigator).connection ?? {};
   const speed = rate ? (rate * 8) / 1e6 : downlink;
@@ -116,7 +116,8 @@ export class Better {
     const offered = builtIn() && best !== null && navigator.onLine && (welcome || gaveUp || long);
     $("get-better").hidden = !offered;
     $("long").hidden = $("anew").hidden = !long;
-    this.#place.hidden = !offered && !long;
+    const mayBe = welcome && this.#loader.source === BUILT_IN;
+    this.#place.hidden = !mayBe && !offered && !long;
     this.#place.slot = welcome ? "" : "footer";
     const before = $(welcome ? "suggestions" : "speed");
     // What stays where it is keeps the focus.
@@ -130,7 +131,8 @@ export class Better {
 
   /** Shows what would be loaded, and lets the visitor choose. */
   async #open() {
-    const { fitting, best } = await suggestions();
+    const { fitting, best, onCpu } = await suggestions();
+    write($("slow"), onCpu ? texts.picker.memoryOnCpu : "");
     $("upgrades").replaceChildren(...fitting.map((model) => choice(model, model === best, this.#loader.rate)));
     this.#dialog.showModal();
     $("upgrades").querySelector(":checked")?.focus();

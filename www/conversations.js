@@ -33,9 +33,9 @@ export class Conversations {
   /** @type {Entry[]} */
   #entries = [];
   /**
-   * How they are listed, by id; `where`: what was said around the words that are looked for.
+   * How they are listed, by id; `found`: the words that are looked for, and what was said around them.
    *
-   * @type {Map<string, {item: HTMLElement, entry: Entry, current: boolean, where: string, key: string}>}
+   * @type {Map<string, {item: HTMLElement, entry: Entry, current: boolean, found: string, key: string}>}
    */
   #items = new Map();
   /** @type {Conversation[]} what was deleted last, for undo */
@@ -151,7 +151,7 @@ export class Conversations {
     if (shown) this.#tell(false);
     const entry = await this.#archive.put(conversation, growing);
     this.#remember();
-    if (shown) this.#begun(entry.id);
+    if (shown && this.#begun(entry.id)) this.hush();
     if (entry.id !== id) this.#say(TEXTS.parted, false);
     // A growing answer is kept each second: the others stay as they are listed.
     this.#entries = ordered([entry, ...this.#entries.filter(({ id }) => id !== entry.id)]);
@@ -162,7 +162,8 @@ export class Conversations {
   async #shown(left) {
     this.#remember();
     this.#tell(false);
-    this.hush();
+    // What was deleted can be brought back until something is asked.
+    if ($("undo").hidden) this.hush();
     this.#begun(this.#chat.conversation.id);
     if (left !== null) this.#say(fill(TEXTS.goesOn, { title: left }), false);
     await this.#list();
@@ -172,12 +173,13 @@ export class Conversations {
    * Ends the search where a conversation begins, which it would hide.
    *
    * @param {string} id
+   * @returns {boolean} whether it does
    */
   #begun(id) {
-    if (this.#entries.some((entry) => entry.id === id)) return;
+    if (this.#entries.some((entry) => entry.id === id)) return false;
     $("search").value = "";
     this.#found = null;
-    this.hush();
+    return true;
   }
 
   /** Keeps the conversation that is shown, which another tab has deleted. */
@@ -283,11 +285,12 @@ export class Conversations {
     const current = id === this.#chat.conversation.id;
     const known = this.#items.get(id);
     const where = this.#found?.get(id) ?? "";
-    if (known?.entry === entry && known.current === current && known.where === where) return known.item;
+    const found = where && `${sought()}\n${where}`;
+    if (known?.entry === entry && known.current === current && known.found === found) return known.item;
     const when = this.#chat.away(id) ? TEXTS.answering : this.#when(changed);
-    const key = JSON.stringify([title, pinned, current, when, where]);
+    const key = JSON.stringify([title, pinned, current, when, found]);
     if (known && (known.key === key || known.item.querySelector("input"))) {
-      Object.assign(known, { entry, current, where });
+      Object.assign(known, { entry, current, found });
       return known.item;
     }
     const open = button("", () => this.#open(id), { class: "title", title, "aria-current": `${current}` });
@@ -304,11 +307,11 @@ export class Conversations {
       const second = document.activeElement?.matches(".icon");
       known.item.replaceChildren(open, more);
       if (focused) (second ? more : open).focus();
-      Object.assign(known, { entry, current, where, key });
+      Object.assign(known, { entry, current, found, key });
       return known.item;
     }
     const item = html("li", { "data-id": id }, open, more);
-    this.#items.set(id, { item, entry, current, where, key });
+    this.#items.set(id, { item, entry, current, found, key });
     return item;
   }
 

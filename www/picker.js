@@ -4,7 +4,7 @@ import { Engine } from "./tabloom/index.js";
 import { addressOf } from "./addresses.js";
 import { $, button, html, write } from "./dom.js";
 import { formatBytes } from "./format.js";
-import { suggestions } from "./better.js";
+import { costs, suggestions } from "./better.js";
 import { BUILT_IN, modelName } from "./loader.js";
 import { fill, texts } from "./texts.js";
 
@@ -104,9 +104,9 @@ export class Picker {
     const here = new Set(others.filter(({ complete }) => complete).map(({ model }) => model));
     const rest = all.filter(({ address }) => !here.has(address));
     $("suggested").replaceChildren(
-      ...rest.map(({ name, address, bytes, about, licence, fit }) => {
-        const values = { bytes: formatBytes(bytes), about: texts.models[about], fit };
-        const text = fill(TEXTS.suggested, { ...values, licence });
+      ...rest.map((model) => {
+        const { name, address, fit } = model;
+        const text = `${costs(model, this.#loader.rate)} ${fit}`;
         const marked = address === best?.address ? fill(TEXTS.recommended, { about: text }) : text;
         return entry(name, marked, () => this.#use(address), address === present);
       }),

@@ -33,8 +33,8 @@ export class ChatInTurn extends Chat {
   }
 
   stop() {
-    if (this.answering) super.stop();
-    else this.waiting?.back();
+    if (!this.answering && this.waiting?.any) this.waiting.back();
+    else super.stop();
   }
 
   /** @param {Parameters<Chat["show"]>} messages */

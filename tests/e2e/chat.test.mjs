@@ -356,6 +356,16 @@ test("without WebGPU the built-in model runs on the processor, others are offere
   }
 });
 
+test("loading can be cancelled before anything is asked, and begun again", async () => {
+  const { page } = await open(browser, `${server.url}?model=models/held/&device=cpu`);
+  const status = page.locator("#conversation .status");
+  await status.getByRole("button", { name: "Cancel" }).click();
+  await status.waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: "Load the model" }).click();
+  await status.waitFor();
+  await page.close();
+});
+
 test("a question can be asked while the model is loaded, and loading can be cancelled", async () => {
   const { page } = await open(browser, `${server.url}?model=models/held/&device=cpu`);
   await say(page, FRANCE.messages[0].content);

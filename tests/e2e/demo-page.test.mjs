@@ -404,9 +404,13 @@ describe("conversations", () => {
     await page.locator("#conversation-list .title").nth(i).click();
     await page.locator(MESSAGES).first().waitFor();
     await choose(page, i, "Delete");
-    await page.locator("#said", { hasText: "A fox" }).waitFor();
+    await page.locator("#said", { hasText: /A fox/ }).waitFor();
     assert.equal((await titles(page)).includes("A fox"), false);
     assert.deepEqual(await said(page), []);
+    // Looking around takes nothing away.
+    await page.locator("#conversation-list .title").first().click();
+    await page.locator(MESSAGES).first().waitFor();
+    await page.locator("#clear").click();
     await page.locator("#undo").click();
     await page.locator("#conversation-list [aria-current=true]", { hasText: "A fox" }).waitFor();
     assert.equal((await said(page))[0], STORY, "what was open is open again");
@@ -507,9 +511,9 @@ describe("conversations", () => {
     ]);
     await page.reload();
     await page.locator("#conversation-list li").nth(1).waitFor();
-    await page.locator("#search").fill("ZEBRA");
+    await page.locator("#search").pressSequentially("ZEBRA", { delay: 60 });
     const excerpts = page.locator("#conversation-list .excerpt");
-    await excerpts.first().waitFor();
+    await excerpts.locator("mark", { hasText: "zebra" }).waitFor();
     assert.deepEqual(await titles(page), ["A zebra", "What is striped?"]);
     assert.match((await excerpts.allTextContents()).join("|"), /^…words\. The zebra is striped\. More words\.[^|]*$/);
     assert.equal(await excerpts.locator("mark").textContent(), "zebra");
@@ -1624,6 +1628,23 @@ describe("the choice of a model", () => {
     await better.waitFor();
   });
 
+  test("what is below the offer of a better model stays where it is as the offer comes", async () => {
+    const { page } = await fresh();
+    await page.addInitScript(() => {
+      globalThis.tops = new Set();
+      requestAnimationFrame(function sample() {
+        if (document.querySelector("#suggestions button")) {
+          globalThis.tops.add(Math.round(document.querySelector(".links").getBoundingClientRect().top));
+        }
+        requestAnimationFrame(sample);
+      });
+    });
+    await page.reload();
+    await page.locator("#get-better").waitFor();
+    assert.equal(await page.evaluate(() => globalThis.tops.size), 1);
+    await page.context().close();
+  });
+
   test("a better model is shown with what it takes before anything is fetched", async () => {
     const asked = [];
     page.context().on("request", (request) => asked.push(request.url()));
@@ -1640,6 +1661,7 @@ describe("the choice of a model", () => {
       // These would be too slow without a GPU.
       assert.doesNotMatch(text, /graphics card/);
     }
+    assert.match(await page.locator("#slow").textContent(), /on the processor.*slow/);
     const marked = choices.filter({ hasText: "Recommended for this device" });
     assert.equal(await marked.count(), 1);
     assert.ok(await marked.getByRole("radio").isChecked());
@@ -1797,7 +1819,9 @@ describe("the choice of a model", () => {
   test("suggestions tell their size, and what is known of their fit", async () => {
     await page.locator("#choose").click();
     await page.locator("#suggested li").first().waitFor();
-    for (const text of await page.locator("#suggested p").allTextContents()) assert.match(text, /[\d.]+ [MG]B, .+\./);
+    for (const text of await page.locator("#suggested p").allTextContents()) {
+      assert.match(text, /[\d.]+ [MG]B to download.*; [\d.]+ [MG]B of memory; licence .+\. .+\./);
+    }
     const told = await page.evaluate(async () => {
       const { fit } = await import("/better.js");
       const memory = { deviceBytes: 2 ** 33, budgetBytes: 2 ** 32, budgetReason: /** @type {const} */ ("desktop") };

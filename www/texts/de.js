@@ -184,7 +184,6 @@ export default {
     delete: "Löschen",
     deleteIt: "{name} löschen",
     recommended: "Für dieses Gerät empfohlen: {about}",
-    suggested: "{bytes}, {about}. {fit} Lizenz: {licence}.",
     notKept: "{bytes}, wird nicht bis zum nächsten Besuch aufgehoben",
   },
   models: {

@@ -89,7 +89,6 @@ export default {
     delete: "Delete",
     deleteIt: "Delete {name}",
     recommended: "Recommended for this device: {about}",
-    suggested: "{bytes}, {about}. {fit} Licence: {licence}.",
     notKept: "{bytes}, not kept for the next visit",
   },
   models: {

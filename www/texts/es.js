@@ -180,7 +180,6 @@ export default {
     delete: "Eliminar",
     deleteIt: "Eliminar {name}",
     recommended: "Recomendado para este dispositivo: {about}",
-    suggested: "{bytes}, {about}. {fit} Licencia: {licence}.",
     notKept: "{bytes}, no se guarda para la próxima visita",
   },
   models: {

@@ -184,7 +184,6 @@ export default {
     delete: "Supprimer",
     deleteIt: "Supprimer {name}",
     recommended: "Recommandé pour cet appareil : {about}",
-    suggested: "{bytes}, {about}. {fit} Licence : {licence}.",
     notKept: "{bytes}, non conservé pour la prochaine visite",
   },
   models: {

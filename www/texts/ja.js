@@ -180,7 +180,6 @@ export default {
     delete: "削除",
     deleteIt: "{name} を削除",
     recommended: "このデバイスにおすすめ: {about}",
-    suggested: "{bytes}、{about}。{fit} ライセンス: {licence}。",
     notKept: "{bytes}、次回の利用までは保存されません",
   },
   models: {

@@ -173,7 +173,6 @@ export default {
     delete: "删除",
     deleteIt: "删除 {name}",
     recommended: "推荐用于此设备：{about}",
-    suggested: "{bytes}，{about}。{fit}许可证：{licence}。",
     notKept: "{bytes}，不会为下次访问保存",
   },
   models: {
