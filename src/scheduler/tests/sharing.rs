@@ -182,42 +182,28 @@ fn twins_share_the_blocks_of_their_prompt_and_copy_its_tail() {
 
 #[test]
 fn longer_cached_prefixes_go_first_but_no_request_is_passed_over_for_ever() {
-    let mut scheduler = caching(64, 1, 40);
-    add(&mut scheduler, asking(prompt(1, 48, &[])));
-    run_to_the_end(&mut scheduler);
-    let running = add(&mut scheduler, asking(prompt(5, 10, &[])));
-    step(&mut scheduler);
-    let stranger = add(&mut scheduler, asking(prompt(2, 48, &[])));
-    let friends: Vec<RequestId> =
-        (0..12).map(|i| add(&mut scheduler, asking(prompt(1, 48, &[i + 1])))).collect();
-    finish(&mut scheduler, running, FinishReason::Stop);
-    let events = run_to_the_end(&mut scheduler);
-    let ended = events.iter().filter(|event| matches!(event, Event::Finished { .. }));
-    let mut expected = friends;
-    expected.insert(8, stranger);
-    assert_eq!(ended.map(Event::id).collect::<Vec<_>>(), expected);
-}
-
-#[test]
-fn requests_that_were_passed_over_too_often_go_in_the_order_in_which_they_came() {
-    let mut scheduler = caching(64, 1, 40);
-    add(&mut scheduler, asking(prompt(1, 48, &[])));
-    run_to_the_end(&mut scheduler);
-    add(&mut scheduler, asking(prompt(3, 32, &[])));
-    run_to_the_end(&mut scheduler);
-    let running = add(&mut scheduler, asking(prompt(5, 10, &[])));
-    step(&mut scheduler);
-    // Nothing of the first is cached, of the second less than of the others.
-    let stranger = add(&mut scheduler, asking(prompt(2, 48, &[])));
-    let acquaintance = add(&mut scheduler, asking(prompt(3, 48, &[9])));
-    let friends: Vec<RequestId> =
-        (0..12).map(|i| add(&mut scheduler, asking(prompt(1, 48, &[i + 1])))).collect();
-    finish(&mut scheduler, running, FinishReason::Stop);
-    let events = run_to_the_end(&mut scheduler);
-    let ended = events.iter().filter(|event| matches!(event, Event::Finished { .. }));
-    let mut expected = friends;
-    expected.splice(8..8, [stranger, acquaintance]);
-    assert_eq!(ended.map(Event::id).collect::<Vec<_>>(), expected);
+    // Of a stranger nothing is cached, of an acquaintance less than of friends. Those that were passed over too often
+    // go in the order in which they came.
+    let [stranger, acquaintance] = [prompt(2, 48, &[]), prompt(3, 48, &[9])];
+    for others in [vec![stranger.clone()], vec![stranger, acquaintance]] {
+        let mut scheduler = caching(64, 1, 40);
+        for cached in [prompt(1, 48, &[]), prompt(3, 32, &[])] {
+            add(&mut scheduler, asking(cached));
+            run_to_the_end(&mut scheduler);
+        }
+        let running = add(&mut scheduler, asking(prompt(5, 10, &[])));
+        step(&mut scheduler);
+        let others: Vec<RequestId> =
+            others.into_iter().map(|other| add(&mut scheduler, asking(other))).collect();
+        let friends: Vec<RequestId> =
+            (0..12).map(|i| add(&mut scheduler, asking(prompt(1, 48, &[i + 1])))).collect();
+        finish(&mut scheduler, running, FinishReason::Stop);
+        let events = run_to_the_end(&mut scheduler);
+        let ended = events.iter().filter(|event| matches!(event, Event::Finished { .. }));
+        let mut expected = friends;
+        expected.splice(8..8, others);
+        assert_eq!(ended.map(Event::id).collect::<Vec<_>>(), expected);
+    }
 }
 
 #[test]
