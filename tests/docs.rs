@@ -217,7 +217,7 @@ fn defines(source: &str, function: &str) -> bool {
     let (owner, name) = function.rsplit_once(['.', ':']).unwrap_or(("", function));
     let has = |pattern: String| Regex::new(&pattern).unwrap().is_match(source);
     let (owner, name) = (owner.trim_end_matches(':'), regex::escape(name));
-    has(format!(r"\bfn {name}\b|(?m)^  (async )?{name}\(.*\{{$"))
+    has(format!(r"\b(fn|function) {name}\b|(?m)^  (async )?{name}\(.*\{{$"))
         && (owner.is_empty() || has(format!(r"(?m)^(impl|(export )?class)\b.*\b{owner}\b")))
 }
 
