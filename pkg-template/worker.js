@@ -25,7 +25,7 @@ async function takeLock() {
   return name;
 }
 
-/** Milliseconds for which a page may be silent once it has been greeted. */
+/** Milliseconds within which a page that was greeted says hello. */
 const PATIENCE = 60_000;
 
 /** @type {Set<HostPort>} */
@@ -91,13 +91,17 @@ async function start() {
  * Greets a page, and passes its messages to the host.
  *
  * @param {HostPort} port
- * @param {number} [epoch]
+ * @param {number} [epoch] where the port is a channel, on which another leader's worker may have greeted the page, too
  */
 async function connect(port, epoch) {
   ports.add(port);
+  /** @type {string | null} */
+  let name = null;
+  /** Whether the page has this host, and whether another answers it. */
+  let [chosen, elsewhere] = [epoch === undefined, false];
   const silence = setTimeout(() => {
     // The page is gone, or frozen: then it finds a host anew.
-    notify(port, crashed("the page was silent"));
+    if (!elsewhere) notify(port, crashed("the page was silent"));
     line.close();
   }, PATIENCE);
   /** @type {MessageEvent[]} those that came before the host listens */
@@ -110,13 +114,15 @@ async function connect(port, epoch) {
   };
   let left = false;
   port.onmessage = (event) => {
-    // The host may be loading, or within a step.
-    const { type, id } = event.data ?? {};
-    // Another leader's worker greets the same page.
+    const { type, id, host } = event.data ?? {};
     if (type === "here") return;
+    elsewhere ||= type === "alive";
+    chosen ||= type === "hello" && host === name;
+    if (!chosen && type !== "bye") return;
     if (type === "share") return sharing?.share(event.data);
     if (type === "offer") return sharing?.offer(event.data);
     left ||= type === "bye";
+    // The host may be loading, or within a step.
     if (type === "ping" && Number.isInteger(id) && !left) port.postMessage({ type: "alive", id });
     receive(event);
     // The host does not listen to pages that leave before they were introduced.
@@ -138,7 +144,8 @@ async function connect(port, epoch) {
     },
   };
   const gpu = "gpu" in navigator && Boolean(navigator.gpu);
-  port.postMessage({ type: "here", gpu, host: await lock, epoch });
+  name = await lock;
+  port.postMessage({ type: "here", gpu, host: name, epoch });
 }
 
 /**

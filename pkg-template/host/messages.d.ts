@@ -39,6 +39,8 @@ export type Call = (Request & { id: number }) | Notice;
 export type Request =
   | {
       type: "hello";
+      /** As the one that is meant has named itself in its greeting. */
+      host: string | null;
       version: string;
       protocol: number;
       tab: string | null;

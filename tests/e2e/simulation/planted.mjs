@@ -87,7 +87,7 @@ export const PLANTED = {
     find: "(lock = takeLock())",
     replace: "{}",
   },
-  "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "", seed: 123 },
+  "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "", seed: 413 },
   "a page does not ask for the leader's": {
     file: "leader.js",
     find: "answered = askWhenShown(port, () => lobby.postMessage(ask), life);",
@@ -139,7 +139,13 @@ export const PLANTED = {
   },
   "a worker keeps ports that never spoke": {
     file: "worker.js",
-    find: 'notify(port, crashed("the page was silent"));\n    line.close();',
+    find: 'if (!elsewhere) notify(port, crashed("the page was silent"));\n    line.close();',
     replace: "",
+  },
+  "a worker answers what is another's": {
+    file: "worker.js",
+    find: 'if (!chosen && type !== "bye") return;',
+    replace: "",
+    seed: 827370750,
   },
 };

@@ -1,6 +1,9 @@
 // Talks to a host by hand, and says what no page should.
 import { PROTOCOL, VERSION } from "./tabloom/version.js";
 
+/** The host that has greeted. */
+let host = null;
+
 /** A port to the host of a rung, and everything that it has answered. */
 export async function connect(rung, workerUrl) {
   const answers = [];
@@ -9,7 +12,9 @@ export async function connect(rung, workerUrl) {
   const greeted = new Promise((resolve) => {
     port.onmessage = ({ data }) => {
       answers.push(data);
-      if (data.type === "here") resolve();
+      if (data.type !== "here") return;
+      host = data.host;
+      resolve();
     };
   });
   if ("join" in port) port.join();
@@ -31,7 +36,16 @@ function leaderPort() {
 
 /** What a page says first. */
 export function hello(id) {
-  return { type: "hello", id, version: VERSION, protocol: PROTOCOL, tab: null, visible: true, isolation: "shared" };
+  return {
+    type: "hello",
+    host,
+    id,
+    version: VERSION,
+    protocol: PROTOCOL,
+    tab: null,
+    visible: true,
+    isolation: "shared",
+  };
 }
 
 /** Answers to one call, once the last of them is there. */
