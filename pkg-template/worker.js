@@ -25,7 +25,7 @@ async function takeLock() {
   return name;
 }
 
-/** Milliseconds within which a page that was greeted says hello. */
+/** Milliseconds for which a page may be silent once it has been greeted. */
 const PATIENCE = 60_000;
 
 /** @type {Set<HostPort>} */
@@ -117,8 +117,8 @@ async function connect(port, epoch) {
     const { type, id, host } = event.data ?? {};
     if (type === "here") return;
     elsewhere ||= type === "alive";
-    chosen ||= type === "hello" && host === name;
-    if (!chosen && type !== "bye") return;
+    chosen ||= type === "join" && host === name;
+    if (type === "join" || (!chosen && type !== "bye")) return;
     if (type === "share") return sharing?.share(event.data);
     if (type === "offer") return sharing?.offer(event.data);
     left ||= type === "bye";

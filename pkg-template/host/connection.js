@@ -54,7 +54,7 @@ export class Connection {
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;
     const robbed = () => life.abort(new Departure("the page's lock was taken away"));
     if (tab) await within(hold(tab, signal, robbed), life);
-    const introduction = { host, version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
+    const introduction = { version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
     const hello = connection.request({ type: "hello", ...introduction });
     // Not later: it may change before the answer comes.
     whenVisibilityChanges((visible) => connection.send({ type: "visible", visible }), signal);

@@ -39,8 +39,6 @@ export type Call = (Request & { id: number }) | Notice;
 export type Request =
   | {
       type: "hello";
-      /** As the one that is meant has named itself in its greeting. */
-      host: string | null;
       version: string;
       protocol: number;
       tab: string | null;
@@ -77,6 +75,8 @@ export interface Received {
 
 /** What gets no answer. */
 export type Notice =
+  /** On a channel: by its lock, the host that the page has, of those that have greeted. */
+  | { type: "join"; host: string | null }
   | { type: "credit"; id: number; chunks: number }
   | { type: "cancel"; id: number }
   | { type: "visible"; visible: boolean }

@@ -8,7 +8,7 @@ import { leave } from "./greeting.js";
 import { guard } from "./guard.js";
 import { askWhenShown } from "./shown.js";
 
-/** @import { Lobby } from "../messages.js" */
+/** @import { Lobby, Notice } from "../messages.js" */
 
 const OFFICE = `tabloom ${VERSION} leader`;
 const LOBBY = `tabloom ${VERSION} lobby`;
@@ -86,6 +86,8 @@ export class Leader {
           if (data.type !== "here") return;
           waiting = null;
           joined = data.epoch;
+          // Two leaders' workers may have greeted, and a late one may hear of the channel yet.
+          port.postMessage(/** @satisfies {Notice} */ ({ type: "join", host: data.host }));
           whenAborted(life.signal, () => leave(port, life.signal.reason));
           const ask = /** @satisfies {Lobby} */ ({ type: "ask", epoch: joined });
           answered = askWhenShown(port, () => lobby.postMessage(ask), life);

@@ -1,9 +1,6 @@
 // Talks to a host by hand, and says what no page should.
 import { PROTOCOL, VERSION } from "./tabloom/version.js";
 
-/** The host that has greeted. */
-let host = null;
-
 /** A port to the host of a rung, and everything that it has answered. */
 export async function connect(rung, workerUrl) {
   const answers = [];
@@ -13,7 +10,7 @@ export async function connect(rung, workerUrl) {
     port.onmessage = ({ data }) => {
       answers.push(data);
       if (data.type !== "here") return;
-      host = data.host;
+      if ("join" in port) port.postMessage({ type: "join", host: data.host });
       resolve();
     };
   });
@@ -36,16 +33,7 @@ function leaderPort() {
 
 /** What a page says first. */
 export function hello(id) {
-  return {
-    type: "hello",
-    host,
-    id,
-    version: VERSION,
-    protocol: PROTOCOL,
-    tab: null,
-    visible: true,
-    isolation: "shared",
-  };
+  return { type: "hello", id, version: VERSION, protocol: PROTOCOL, tab: null, visible: true, isolation: "shared" };
 }
 
 /** Answers to one call, once the last of them is there. */
