@@ -53,7 +53,7 @@ export class Connection {
     // By this lock the host notices that the page is gone.
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;
     const robbed = () => life.abort(new Departure("the page's lock was taken away"));
-    if (tab) await within(hold(tab, signal, robbed), life);
+    if (tab) await within(hold(tab, signal, robbed), life, { freezes });
     const introduction = { version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
     const hello = connection.request({ type: "hello", ...introduction });
     // Not later: it may change before the answer comes.

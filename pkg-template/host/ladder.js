@@ -149,7 +149,7 @@ export class Ladder {
       signal.throwIfAborted();
       const life = childOf(signal);
       try {
-        const { port, host, gpu } = await within(rung.open(life), life, () => rung.loads);
+        const { port, host, gpu } = await within(rung.open(life), life, rung);
         if (!gpu && rung.name === "shared" && this.#rungs.length > 1 && this.#needsGpu) {
           throw noHost(rung.name, "the browser has no WebGPU in a SharedWorker");
         }

@@ -24,14 +24,15 @@ export function whenVisibilityChanges(then, signal) {
  * @param {number} milliseconds
  * @param {() => void} then
  * @param {AbortSignal} signal
+ * @param {boolean} [hiddenToo] whether it counts all the same
  */
-export function whileVisible(milliseconds, then, signal) {
+export function whileVisible(milliseconds, then, signal, hiddenToo = false) {
   /** @type {ReturnType<typeof setInterval> | undefined} */
   let timer;
   const stop = () => clearInterval(timer);
   const start = () => {
     stop();
-    if (visible()) timer = setInterval(then, milliseconds);
+    if (hiddenToo || visible()) timer = setInterval(then, milliseconds);
   };
   whenVisibilityChanges(start, signal);
   start();

@@ -139,7 +139,8 @@ describe("a host that stands still", () => {
     fates.chat = [{ fate: "freeze", at: 5, count: 10 }, { count: 1000 }];
     await begin(pages[0]);
     await until("chat", 1);
-    fates.chat = [{ count: 10 }, { count: 10 }];
+    // As often as they are asked again.
+    fates.chat = Array.from({ length: 8 }, () => ({ count: 10 }));
     // The host no longer listens, but this call is asked again of the next.
     await begin(pages[2]);
     for (const page of [pages[0], pages[2]]) assert.deepEqual(numbers(await end(page)), upTo(10));
@@ -187,6 +188,22 @@ describe("a SharedWorker that was frozen while its page was hidden", () => {
     assert.equal(await ask(page), "no failure");
     assert.equal(await page.evaluate(() => globalThis.pings), 10);
   });
+});
+
+test("a hidden page looks again for a SharedWorker that does not greet", async () => {
+  await hurry(10);
+  const page = await open({ host: "shared" });
+  await see(page, false);
+  await page.evaluate(() => {
+    globalThis.silent = 0;
+    globalThis.SharedWorker = new Proxy(SharedWorker, {
+      construct: (SharedWorker, how) =>
+        globalThis.silent++ === 0 ? { port: new MessageChannel().port1 } : Reflect.construct(SharedWorker, how),
+    });
+  });
+  fates.chat = [{ fate: "trap", at: 2, count: 5 }, { count: 5 }];
+  assert.deepEqual(numbers(await read(page)), upTo(5));
+  assert.equal(await page.evaluate(() => globalThis.silent), 2);
 });
 
 test("a leader that is frozen loses the office to a page that is shown, without a heartbeat", async () => {
@@ -364,6 +381,44 @@ test("a leader's worker that comes back late ends itself", async () => {
     return (await answer).host === hosts[2];
   });
   assert.ok(alive);
+});
+
+test("a leader's worker that comes late leaves alone a page that has another", async () => {
+  const page = await open(null);
+  const answers = await page.evaluate(async () => {
+    const lobby = new BroadcastChannel("a lobby");
+    const channel = new BroadcastChannel("a tab");
+    const heard = [];
+    let more = () => {};
+    channel.onmessage = ({ data }) => {
+      heard.push(data);
+      more();
+    };
+    const hear = async (type) => {
+      while (!heard.some((data) => data.type === type)) await new Promise((resolve) => (more = () => resolve(null)));
+      return heard.splice(0);
+    };
+    const lead = async (epoch) => {
+      const worker = new Worker("tabloom/worker.js", { type: "module" });
+      worker.postMessage({ type: "lead", lobby: lobby.name, since: "a leader since ", epoch });
+      await new Promise((resolve) => (worker.onmessage = resolve));
+      lobby.postMessage({ type: "join", channel: channel.name, epoch: 0 });
+      return (await hear("here"))[0].host;
+    };
+    channel.postMessage({ type: "join", host: await lead(5) });
+    channel.postMessage({ type: "hello", id: 1, tab: null });
+    await hear("value");
+    await lead(4);
+    channel.postMessage({ type: "ping", id: 2 });
+    const answers = await hear("value");
+    // What another might say comes within this time.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    return [...answers, ...heard].map(({ type, id }) => [type, id]);
+  });
+  assert.deepEqual(answers, [
+    ["alive", 2],
+    ["value", 2],
+  ]);
 });
 
 describe("pages", () => {

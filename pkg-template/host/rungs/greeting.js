@@ -18,16 +18,17 @@ const RETURN = 10_000;
  * @template T
  * @param {Promise<T>} answer
  * @param {AbortController} life
- * @param {() => boolean} [loading] whether the worker's script is being loaded
+ * @param {{freezes: boolean, loads?: boolean}} host whether the browser may freeze it, and whether its script is being
+ *   loaded
  */
-export async function within(answer, life, loading = () => false) {
+export async function within(answer, life, host) {
   let waits = 0;
   const wait = childOf(life.signal);
   const late = () => {
     waits += 1;
-    if (waits === LOADING || !loading()) life.abort(new Silence());
+    if (waits === LOADING || !host.loads) life.abort(new Silence());
   };
-  whileVisible(PATIENCE, late, wait.signal);
+  whileVisible(PATIENCE, late, wait.signal, !host.freezes);
   try {
     return await unlessAborted(answer, life.signal);
   } finally {
