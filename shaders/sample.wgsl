@@ -113,17 +113,24 @@ fn above(thread: u32, by: Measure, pivots: vec4<u32>) -> vec4<f32> {
     return total(thread, sum);
 }
 
-// The largest key with at least `goal` at or above it, if the floor has that. `past` has less.
-fn threshold(thread: u32, by: Measure, goal: f32, past: u32) -> u32 {
+// The largest key that keeps `most` tokens, or by mass this part of what the floor has, if there is that much.
+// `past` has less.
+fn threshold(thread: u32, by: Measure, most: f32, past: u32) -> u32 {
     var low = by.floor;
     var high = past;
+    var stride = 0u;
+    var goal = 0.0;
     while (high - low > 1u) {
-        let stride = max((high - low) / 5u, 1u);
-        let pivots = low + stride * vec4(1u, 2u, 3u, 4u);
-        let found = select(vec4(0u), vec4(1u), above(thread, by, pivots) >= vec4(goal));
-        let n = dot(found, vec4(1u));
-        low += n * stride;
-        if (n < 4u) { high = min(high, low + stride); }
+        let found = above(thread, by, low + stride * vec4(1u, 2u, 3u, 4u));
+        if (stride == 0u) {
+            // The first pass measures all. The most likely token, whose mass is 1, always stays.
+            goal = select(max(1.0, most * found.x), min(most, found.x), by.count);
+        } else {
+            let n = dot(select(vec4(0u), vec4(1u), found >= vec4(goal)), vec4(1u));
+            low += n * stride;
+            if (n < 4u) { high = min(high, low + stride); }
+        }
+        stride = max((high - low) / 5u, 1u);
     }
     return low;
 }
@@ -151,32 +158,29 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     );
 
     var winner = vec2<u32>();
-    var counts = vec4<f32>(); // of logits that are not finite, and of allowed tokens
+    var lost = vec4<f32>(); // how many logits are not finite
     for (var four = thread; four < FOURS; four += THREADS) {
         let keys = load(source, four);
-        let usable = select(vec4(0.0), vec4(1.0), keys > vec4(0u));
-        counts += vec4(lost_of(bits_at(source.row, four), four), dot(usable, vec4(1.0)), 0.0, 0.0);
+        lost.x += lost_of(bits_at(source.row, four), four);
 {% for i in range(4) %}
         if (keys[{{ i }}] > winner.x) { winner = vec2(keys[{{ i }}], 4u * four + {{ i }}u); }
 {% endfor %}
     }
     winner = best(thread, winner);
-    counts = total(thread, counts);
+    lost = total(thread, lost);
 
     if (temperature > 0.0 && winner.x > 0u) {
         let top_key = winner.x;
         let top = values_of(vec4(top_key)).x;
         // 0 / temperature must be 0 however small it is.
         var by = Measure(source, top, 1.0 / max(temperature, 1e-6), true, 1u);
-        if (top_k > 0u && top_k < VOCAB) {
-            let goal = min(f32(top_k), counts.y);
-            by.floor = threshold(thread, by, goal, top_key + 1u);
-        }
-        if (top_p < 1.0) {
-            by.count = false;
-            // The most likely token, whose mass is 1, always stays.
-            let goal = max(1.0, top_p * above(thread, by, vec4(by.floor)).x);
-            by.floor = threshold(thread, by, goal, top_key + 1u);
+        // top-k, then top-p; in a loop, because compilers copy functions to where they are called.
+        for (var stage = 0u; stage < 2u; stage++) {
+            by.count = stage == 0u;
+            let limits = (by.count && top_k > 0u && top_k < VOCAB) || (!by.count && top_p < 1.0);
+            if (limits) {
+                by.floor = threshold(thread, by, select(top_p, f32(top_k), by.count), top_key + 1u);
+            }
         }
         if (min_p > 0.0) {
             by.floor = clamp(key_of(top + log(min_p) * temperature), by.floor, top_key);
@@ -199,7 +203,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     if (thread == 0u) {
         result[2u * workgroup.x] = winner.y;
-        result[2u * workgroup.x + 1u] = u32(counts.x);
+        result[2u * workgroup.x + 1u] = u32(lost.x);
         if (sample_run_count() == sample_count()) {
             record_sample(slot, flags, 0u, winner.y);
             result[2u * sample_count() + workgroup.x] = 0u;
