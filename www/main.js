@@ -47,6 +47,13 @@ new Better(loader, chat);
 showSwitching(loader);
 offerSite(loader);
 offerInstall();
+for (const dialog of document.querySelectorAll("dialog")) {
+  dialog.addEventListener("click", ({ target, clientX, clientY }) => {
+    const { left, right, top, bottom } = dialog.getBoundingClientRect();
+    const within = clientX >= left && clientX <= right && clientY >= top && clientY <= bottom;
+    if (target === dialog && !within) dialog.close();
+  });
+}
 
 tellModel();
 // What is known already is told above the suggestions: nothing jumps, and on a phone it is in sight.

@@ -29,10 +29,6 @@ export class Picker {
     for (const type of ["change", "progress"]) loader.addEventListener(type, () => this.#name());
     $("choose").addEventListener("click", () => this.#open());
     $("close-picker").addEventListener("click", () => this.#dialog.close());
-    // A click outside the dialog is one on its backdrop.
-    this.#dialog.addEventListener("click", (/** @type {MouseEvent} */ { target }) => {
-      if (target === this.#dialog) this.#dialog.close();
-    });
     $("by-address").addEventListener("submit", (/** @type {Event} */ event) => {
       event.preventDefault();
       this.#use(addressOf($("address").value));

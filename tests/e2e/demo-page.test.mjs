@@ -2077,6 +2077,24 @@ describe("for everybody", () => {
     await without.close();
   });
 
+  test("a dialog closes by a click beside it", async () => {
+    const { page } = await fresh();
+    for (const [opens, dialog] of [
+      ["#choose", "#picker"],
+      ["#get-better", "#upgrade"],
+      ["#chat .embed", "#site"],
+    ]) {
+      await page.locator(opens).click();
+      const open = page.locator(`${dialog}[open]`);
+      const { x, y, height } = await open.boundingBox();
+      await page.mouse.click(x + 5, y + height / 2);
+      assert.ok(await open.isVisible(), "on its edge");
+      await page.mouse.click(x - 5, y + height / 2);
+      await open.waitFor({ state: "detached" });
+    }
+    await page.context().close();
+  });
+
   test("nothing is wider than a small phone", async () => {
     const { page, problems } = await fresh({ viewport: { width: 360, height: 640 } });
     await ask(page, QUESTION);

@@ -187,7 +187,7 @@ describe("with an engine of made-up metrics", () => {
       "Tokens per step": ["8.0", "in the last seconds"],
       "Prefix cache": ["75%", "300 of 400 prompt tokens"],
       "Draft acceptance": ["74%", "275 of 370 draft tokens, 14.75 tokens a round"],
-      "Time to first token": ["40 ms", "mean of 320 answers"],
+      "Time to first token": ["40 ms", "mean, answers: 320"],
       Model: ["own", ""],
       Adapter: ["an adapter", ""],
       "Runs in": ["a shared worker, for all tabs of this site", ""],

@@ -273,7 +273,7 @@ export default {
     drafts: "{accepted} von {drafted} Draft-Tokens",
     rounds: "{accepted} von {drafted} Draft-Tokens, {length} Tokens pro Runde",
     ms: "{ms} ms",
-    mean: "Mittel aus {answers} Antworten",
+    mean: "Mittel, Antworten: {answers}",
     unknown: "–",
     tabs: "Tabs an dieser Engine",
     columns: [

@@ -172,7 +172,7 @@ export default {
     drafts: "{accepted} of {drafted} draft tokens",
     rounds: "{accepted} of {drafted} draft tokens, {length} tokens a round",
     ms: "{ms} ms",
-    mean: "mean of {answers} answers",
+    mean: "mean, answers: {answers}",
     unknown: "–",
     tabs: "Tabs on this engine",
     columns: [

@@ -271,7 +271,7 @@ export default {
     drafts: "{accepted} de {drafted} tokens propuestos",
     rounds: "{accepted} de {drafted} tokens propuestos, {length} tokens por ronda",
     ms: "{ms} ms",
-    mean: "media de {answers} respuestas",
+    mean: "media, respuestas: {answers}",
     unknown: "–",
     tabs: "Pestañas en este motor",
     columns: [

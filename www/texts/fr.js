@@ -276,7 +276,7 @@ export default {
     drafts: "{accepted} tokens proposés sur {drafted}",
     rounds: "{accepted} tokens proposés sur {drafted}, {length} tokens par tour",
     ms: "{ms} ms",
-    mean: "moyenne de {answers} réponses",
+    mean: "moyenne, réponses : {answers}",
     unknown: "–",
     tabs: "Onglets de ce moteur",
     columns: [

@@ -94,8 +94,7 @@ const CSS = `
 .edited .text { border-color: var(--accent); }
 .busy .recent .actions { visibility: hidden; }
 @media (hover: hover) {
-  .message:not(.recent) .actions { opacity: 0; }
-  .message:is(:hover, :focus-within) .actions { opacity: 1; }
+  .message:not(.recent, :hover, :focus-within) .actions > .icon { opacity: 0; }
 }
 
 .assistant .text :where(* + :is(p, ul, ol, blockquote, .code, .scroller, h3, h4, h5, h6, hr)) { margin-block-start: .85em; }
@@ -133,7 +132,6 @@ p.math { overflow: auto hidden; }
   .dots i { animation: pulse 1.2s ease-in-out infinite; }
   .dots i:nth-child(2) { animation-delay: .15s; }
   .dots i:nth-child(3) { animation-delay: .3s; }
-  .actions { transition: opacity .15s; }
   .message { animation: appear .2s ease-out; }
 }
 @keyframes pulse { 50% { opacity: 1; translate: 0 -.15rem; } }
@@ -245,7 +243,7 @@ textarea:focus-visible { outline: 0; }
 @media (prefers-reduced-motion: no-preference) {
   .track i { transition: scale .2s; }
   .track.unknown i { animation: slide 1.4s ease-in-out infinite; scale: .3 1; }
-  button { transition: background .15s; }
+  button { transition: background .15s, opacity .15s; }
 }
 @keyframes slide { from { translate: -30%; } to { translate: 100%; } }
 @media (forced-colors: active) {
