@@ -13,7 +13,7 @@ import { ChatEngine } from "./element/engine.js";
 import { History, checked } from "./element/history.js";
 import { RENDERERS } from "./element/prose/renderers.js";
 import { TEXTS } from "./element/texts.js";
-import { TabloomError } from "./error.js";
+import { invalid } from "./error.js";
 
 /** @typedef {import("./element/types.js").TabloomChatMessage} TabloomChatMessage */
 /** @typedef {import("./element/types.js").TabloomChatState} TabloomChatState */
@@ -413,7 +413,7 @@ export class TabloomChat extends Base {
   /** The model to load, and how. */
   #wanted() {
     const { model, workerUrl } = this;
-    if (!model) throw invalid("model", "no attribute, expected a model's address or name");
+    if (!model) throw invalid("model", "found no attribute, expected a model's address or name");
     const device = this.#processor ? "cpu" : (this.device ?? undefined);
     const options = /** @type {LoadOptions} */ ({ device, quantize: this.quantize ?? undefined, workerUrl });
     return { model, options };
@@ -424,7 +424,7 @@ export class TabloomChat extends Base {
       const text = this.getAttribute(attribute);
       const number = numeric(text);
       if (!Number.isNaN(number)) return number;
-      throw invalid(attribute, `"${text}", expected a number`);
+      throw invalid(attribute, `found "${text}", expected a number`);
     });
     return { temperature, max_completion_tokens };
   }
@@ -477,14 +477,6 @@ export class TabloomChat extends Base {
  */
 function numeric(text) {
   return text?.trim() ? Number(text) : null;
-}
-
-/**
- * @param {string} param
- * @param {string} found
- */
-function invalid(param, found) {
-  return new TabloomError({ code: "invalid_request", message: `${param}: found ${found}`, param });
 }
 
 // The build adds the tag to the declarations: JSDoc has no words for what is global.

@@ -24,6 +24,16 @@ export class TabloomError extends Error {
 }
 
 /**
+ * An argument is refused.
+ *
+ * @param {string} param
+ * @param {string} problem what was found, and what was expected
+ */
+export function invalid(param, problem) {
+  return new TabloomError({ code: "invalid_request", message: `${param}: ${problem}`, param });
+}
+
+/**
  * The engine's worker did not start, or is gone.
  *
  * @param {string} what

@@ -12,7 +12,7 @@
  * @module tabloom/prompt-api
  */
 import { unlessAborted, whenAborted } from "./abort.js";
-import { TabloomError } from "./error.js";
+import { invalid } from "./error.js";
 import { interfaceOf } from "./prompt-api/interface.js";
 
 export {
@@ -43,8 +43,7 @@ export function languageModel(source, options) {
   const { preferBrowser = false, ...others } = options ?? {};
   for (const [name, instead] of Object.entries(OF_SESSIONS)) {
     if (/** @type {any} */ (others)[name] == null) continue;
-    const message = `${name}: there is no such option. ${instead}`;
-    throw new TabloomError({ code: "invalid_request", message, param: name });
+    throw invalid(name, `there is no such option. ${instead}`);
   }
   const ours = interfaceOf(new Later(source, others));
   const { LanguageModel: theirs } = /** @type {any} */ (globalThis);

@@ -1,5 +1,5 @@
 // Why a page's arguments are refused, and what to do; loaded when they are.
-import { TabloomError } from "../error.js";
+import { TabloomError, invalid } from "../error.js";
 
 /** What other libraries, and people, call it: the name here, or what to do instead. */
 const HERE = {
@@ -155,12 +155,4 @@ function folded(name) {
     .replace(/[^a-z]/gi, "")
     .toLowerCase()
     .replace(/z/g, "s");
-}
-
-/**
- * @param {string} param
- * @param {string} problem
- */
-function invalid(param, problem) {
-  return new TabloomError({ code: "invalid_request", message: `${param}: ${problem}`, param });
 }

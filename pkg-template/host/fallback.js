@@ -1,6 +1,6 @@
 // A server with OpenAI's API that answers what the device cannot, for pages with the option `fallback`.
 import { childOf, unlessAborted, whenAborted } from "../abort.js";
-import { TabloomError } from "../error.js";
+import { TabloomError, invalid } from "../error.js";
 import { toJson } from "../json.js";
 import { addressOf } from "../models/address.js";
 import { whileVisible } from "./page.js";
@@ -350,10 +350,10 @@ function failed(code, message, details, param) {
 function check({ baseURL, model, apiKey }) {
   const isAddress = typeof baseURL === "string" || baseURL instanceof URL;
   const address = isAddress ? resolved(baseURL) : "";
-  if (!/^https?:/.test(address)) throw invalid("baseURL", baseURL, "the address of a server");
-  if (typeof model !== "string" || !model) throw invalid("model", model, "the server's name of a model");
+  if (!/^https?:/.test(address)) throw wrong("baseURL", baseURL, "the address of a server");
+  if (typeof model !== "string" || !model) throw wrong("model", model, "the server's name of a model");
   if (!["undefined", "string", "function"].includes(typeof apiKey)) {
-    throw invalid("apiKey", typeof apiKey, "a key, or a function that gives one");
+    throw wrong("apiKey", typeof apiKey, "a key, or a function that gives one");
   }
   return { baseURL: address.replace(/\/+$/, ""), model, apiKey };
 }
@@ -376,7 +376,7 @@ function resolved(address) {
 function coverage(when = REASONS) {
   if (typeof when === "function") return ({ code }) => REASONS.includes(code) && Boolean(when(code));
   const unknown = Array.isArray(when) ? when.filter((reason) => !REASONS.includes(reason)) : [when];
-  if (unknown.length > 0) throw invalid("when", unknown[0], `some of ${REASONS.join(", ")}, or a function`);
+  if (unknown.length > 0) throw wrong("when", unknown[0], `some of ${REASONS.join(", ")}, or a function`);
   return ({ code }) => when.includes(code);
 }
 
@@ -385,11 +385,6 @@ function coverage(when = REASONS) {
  * @param {unknown} found
  * @param {string} expected
  */
-function invalid(field, found, expected) {
-  const param = `fallback.${field}`;
-  return new TabloomError({
-    code: "invalid_request",
-    message: `${param}: found ${found}, expected ${expected}`,
-    param,
-  });
+function wrong(field, found, expected) {
+  return invalid(`fallback.${field}`, `found ${found}, expected ${expected}`);
 }

@@ -1,5 +1,5 @@
 // Addresses of models.
-import { TabloomError } from "../error.js";
+import { invalid } from "../error.js";
 
 /** A file of a GGUF model in several files, other than the first. */
 export const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/i;
@@ -40,8 +40,7 @@ function resolved(address, param) {
   try {
     return new URL(address, globalThis.document?.baseURI ?? globalThis.location?.href);
   } catch {
-    const message = `${param}: found ${JSON.stringify(`${address}`)}, expected an address`;
-    throw new TabloomError({ code: "invalid_request", message, param });
+    throw invalid(param, `found ${JSON.stringify(`${address}`)}, expected an address`);
   }
 }
 

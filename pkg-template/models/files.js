@@ -1,5 +1,5 @@
 // Models of files that the page has.
-import { TabloomError } from "../error.js";
+import { TabloomError, invalid } from "../error.js";
 import { encoded } from "./address.js";
 import { isModel, models } from "./gguf.js";
 
@@ -39,7 +39,8 @@ async function gather(source) {
       return choose(await inside(given), given.name);
   }
   if (isBytes(given)) return gguf(asBlob(given));
-  if (typeof given !== "object" || given === null) throw invalid(`found ${given}, expected an address, files or bytes`);
+  if (typeof given !== "object" || given === null)
+    throw invalid("model", `found ${given}, expected an address, files or bytes`);
   const entries = Symbol.iterator in given ? Array.from(given, pathed) : Object.entries(given);
   return choose(entries.map(([path, file]) => [path, asBlob(file)]));
 }
@@ -86,7 +87,7 @@ async function choose(entries, folderName) {
   }
   const isGguf = ggufs.length > 0 && !paths.some((path) => path.endsWith(".safetensors"));
   if (isGguf && ggufs.length > 1) {
-    throw invalid(`found ${ggufs.length} models (${ggufs.join(", ")}), expected one: choose a file`);
+    throw invalid("model", `found ${ggufs.length} models (${ggufs.join(", ")}), expected one: choose a file`);
   }
   const depth = (/** @type {string} */ path) => path.split("/").length;
   const configs = paths.filter((path) => baseName(path) === "config.json");
@@ -165,7 +166,7 @@ async function read(handle) {
 function asBlob(file) {
   if (["Blob", "File"].includes(tagOf(file))) return file;
   if (isBytes(file)) return new Blob([file]);
-  throw invalid(`found ${tagOf(file)} as a file, expected a Blob or bytes`);
+  throw invalid("model", `found ${tagOf(file)} as a file, expected a Blob or bytes`);
 }
 
 /** @param {any} value */
@@ -189,9 +190,4 @@ function pathed(file) {
 /** @param {string} path */
 function baseName(path) {
   return path.slice(path.lastIndexOf("/") + 1);
-}
-
-/** @param {string} problem */
-function invalid(problem) {
-  return new TabloomError({ code: "invalid_request", message: `model: ${problem}`, param: "model" });
 }

@@ -1,6 +1,6 @@
 // Models by name: in a registry, or on Hugging Face, whose branches are pinned to a commit.
 import { childOf, unlessAborted } from "../abort.js";
-import { TabloomError } from "../error.js";
+import { TabloomError, invalid } from "../error.js";
 import { addressOf, encoded, isAddress } from "./address.js";
 import { pinned } from "./entries.js";
 import { models } from "./gguf.js";
@@ -187,12 +187,4 @@ function unknown(param, name, known) {
     param,
     `found ${JSON.stringify(name)}, expected ${names}, or an address, which begins with a scheme, "/" or "." or ends with "/" or ".gguf"`,
   );
-}
-
-/**
- * @param {string} param
- * @param {string} problem
- */
-function invalid(param, problem) {
-  return new TabloomError({ code: "invalid_request", message: `${param}: ${problem}`, param });
 }
