@@ -69,7 +69,7 @@ export function launchOnDisk(profile) {
 }
 
 /**
- * Lets pages of a context lose their patience sooner, by this factor.
+ * Lets pages of a context lose their patience sooner, by this factor, but give a second to what takes seconds.
  *
  * @param {import("playwright-core").BrowserContext} context
  * @param {number} factor
@@ -77,9 +77,10 @@ export function launchOnDisk(profile) {
 export const hurried = (context, factor) =>
   context.addInitScript((factor) => {
     const { setInterval, setTimeout } = globalThis;
+    const sooner = (time) => (time < 5000 ? time / factor : Math.max(1000, time / factor));
     Object.assign(globalThis, {
-      setInterval: (tick, period) => setInterval(tick, period / factor),
-      setTimeout: (then, delay) => setTimeout(then, delay >= 5000 ? delay / factor : delay),
+      setInterval: (tick, period) => setInterval(tick, sooner(period)),
+      setTimeout: (then, delay) => setTimeout(then, delay >= 5000 ? sooner(delay) : delay),
     });
   }, factor);
 

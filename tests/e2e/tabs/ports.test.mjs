@@ -73,15 +73,17 @@ test("a channel through which nobody speaks is closed, one that was spoken throu
     const lobby = new BroadcastChannel("a lobby");
     const join = async (name) => {
       const channel = new BroadcastChannel(name);
-      const here = new Promise((resolve) => {
-        channel.onmessage = ({ data }) => resolve(data.type);
+      const greeting = new Promise((resolve) => {
+        channel.onmessage = ({ data }) => resolve(data);
       });
       lobby.postMessage({ type: "join", channel: name, epoch: 1 });
-      if ((await here) !== "here") throw new Error("no greeting");
-      return channel;
+      const { type, host } = await greeting;
+      if (type !== "here") throw new Error("no greeting");
+      return { channel, host };
     };
     await join("silent");
-    const spoken = await join("spoken");
+    const { channel: spoken, host } = await join("spoken");
+    spoken.postMessage({ type: "join", host });
     const alive = new Promise((resolve) => {
       spoken.onmessage = ({ data }) => data.type === "alive" && resolve(data);
     });
