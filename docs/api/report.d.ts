@@ -585,6 +585,7 @@ export declare class TabloomError extends Error {
         details?: unknown;
     });
 }
+export declare function invalid(param: string, problem: string): TabloomError;
 export declare function crashed(what: string): TabloomError;
 export declare function noHost(host: string, reason: string, advice?: string): TabloomError;
 export declare class Silence extends TabloomError {
