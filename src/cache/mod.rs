@@ -555,7 +555,8 @@ impl KvCache {
         }
     }
 
-    /// Takes a free block for an owner, and evicts what it had cached: that is copied to CPU memory.
+    /// Takes a free block for an owner, and evicts what it had cached: that is copied to CPU memory, if the step may
+    /// still copy a block.
     fn allocate(&mut self, owner: u64) -> Option<u32> {
         let block = self.next_free(owner)?;
         self.free.remove(block);
