@@ -96,8 +96,8 @@ export class Connection {
    */
   call(message, answered) {
     const id = this.#next++;
-    this.#calls.set(id, answered);
     this.send({ ...message, id });
+    this.#calls.set(id, answered);
     return id;
   }
 

@@ -10,8 +10,9 @@ const [INTERVAL, FROZEN, STUCK] = [1500, 10, 80];
 /** @import { Answer, Request } from "./messages.js" */
 
 /**
- * Pings a host while the page is visible; ends `life` with {@link Silence} when it does not answer. The
- * worker says that it is alive, the host in it, between two steps, that it goes on.
+ * Pings a host; ends `life` with {@link Silence} when it does not answer. The worker says that it is alive, the host
+ * in it, between two steps, that it goes on. A hidden page, which may be frozen with its worker, pings a SharedWorker
+ * only.
  *
  * Unanswered pings count, not time: a computer that slept has sent none. A page that is shown pings at once: a
  * phone may have frozen, or ended, every worker of a browser that was not in use.
@@ -36,10 +37,10 @@ export function keepPinging(connection, life, freezes) {
       });
     }
   };
-  whileVisible(INTERVAL, ping, life.signal);
+  whileVisible(INTERVAL, ping, life.signal, !freezes);
   whenVisibilityChanges(() => {
     silent = stuck = 0;
-    mayBeFrozen = true;
+    mayBeFrozen = freezes || visible();
     if (visible()) ping();
   }, life.signal);
 }

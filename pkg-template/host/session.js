@@ -1,6 +1,6 @@
 import { unlessAborted, whenAborted } from "../abort.js";
 import { Connection, LAST } from "./connection.js";
-import { Departure, TabloomError } from "../error.js";
+import { Departure, TabloomError, invalid } from "../error.js";
 import { platform } from "../memory.js";
 import { Stays } from "./page.js";
 
@@ -223,7 +223,13 @@ export class Session {
       if (value?.object) value.served_by = "device";
       call.answer(answer);
     };
-    open.id = connection.call(call.message(), answered);
+    try {
+      open.id = connection.call(call.message(), answered);
+    } catch (/** @type {any} */ error) {
+      // The browser does not post it; other calls go on.
+      this.#forget(call);
+      call.fail(invalid("request", `found what cannot be sent (${error.message}), expected plain values`));
+    }
   }
 
   /** @param {Error} reason why the host is gone */

@@ -214,6 +214,24 @@ describe("requests", () => {
     assert.equal(answered, "no failure");
   });
 
+  test("one that the browser does not post fails alone, also when it is asked again", async () => {
+    const page = await open({ host: "private" });
+    fates.tokens = [{ fate: "close" }];
+    const ends = await page.evaluate(() => {
+      const { postMessage } = MessagePort.prototype;
+      let posted = 0;
+      MessagePort.prototype.postMessage = function (message, ...rest) {
+        if (message.type === "tokens" && posted++ > 0) throw new DOMException("no clone", "DataCloneError");
+        return postMessage.call(this, message, ...rest);
+      };
+      const calls = [engine.tokenize("x"), engine.chat.completions.create({ messages: [] })];
+      return Promise.all(calls.map(failure));
+    });
+    assert.deepEqual([ends[0].code, ends[0].param, ends[1]], ["invalid_request", "request", "no failure"]);
+    assert.match(ends[0].message, /cannot be sent \(no clone\)/);
+    assert.equal(await ask(page), "no failure");
+  });
+
   test("a signal aborts a stream, and what waits for another host", async () => {
     const page = await open({ host: "private" });
     fates.chat = [{ count: 1000 }, { fate: "close", at: 2 }];
