@@ -2077,6 +2077,25 @@ describe("for everybody", () => {
     await without.close();
   });
 
+  test("a page that died while it loaded the model asks before it loads it again", async () => {
+    const context = await browser.newContext();
+    // Once: what the visitor starts is no death.
+    await context.addInitScript(() => {
+      if (!sessionStorage.getItem("told")) sessionStorage.setItem("tabloom loading", "");
+      sessionStorage.setItem("told", "");
+    });
+    const { page, requests } = await open(context, address);
+    await page.locator(PROBLEM, { hasText: "The page ended while the model was loading" }).waitFor();
+    await page.locator("#tab-engine").click();
+    await page.locator("#panel", { hasText: "No model is loaded." }).waitFor();
+    const weights = () => requests.filter((request) => request.endsWith(".safetensors"));
+    assert.deepEqual(weights(), []);
+    await page.locator("#tab-chat").click();
+    await page.getByRole("button", { name: "Try again" }).click();
+    await loaded(page);
+    await context.close();
+  });
+
   test("a dialog closes by a click beside it", async () => {
     const { page } = await fresh();
     for (const [opens, dialog] of [
