@@ -216,15 +216,15 @@ describe("requests", () => {
 
   test("one that the browser does not post fails alone, also when it is asked again", async () => {
     const page = await open({ host: "private" });
-    fates.tokens = [{ fate: "close" }];
+    fates.embed = [{ fate: "close" }];
     const ends = await page.evaluate(() => {
       const { postMessage } = MessagePort.prototype;
       let posted = 0;
       MessagePort.prototype.postMessage = function (message, ...rest) {
-        if (message.type === "tokens" && posted++ > 0) throw new DOMException("no clone", "DataCloneError");
+        if (message.type === "embed" && posted++ > 0) throw new DOMException("no clone", "DataCloneError");
         return postMessage.call(this, message, ...rest);
       };
-      const calls = [engine.tokenize("x"), engine.chat.completions.create({ messages: [] })];
+      const calls = [engine.embeddings.create({ input: "x" }), engine.chat.completions.create({ messages: [] })];
       return Promise.all(calls.map(failure));
     });
     assert.deepEqual([ends[0].code, ends[0].param, ends[1]], ["invalid_request", "request", "no failure"]);
