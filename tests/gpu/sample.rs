@@ -1,21 +1,22 @@
 //! Sampling on the GPU, against the CPU reference.
 
+mod drafts;
+mod logprobs;
 mod transformers;
 
 use std::collections::HashMap;
 
-use crate::support::{Bench, bits, floats};
+use crate::support::{Bench, bits};
 use tabloom::{
     gpu::Subgroups,
     kernels::{
-        Accept, Batch, BlockTables, DraftSample, HostTables, Logprobs, Sample, Tuning, Upload,
-        batch,
+        Accept, Batch, BlockTables, HostTables, Logprobs, Sample, Tuning, Upload, batch,
         noise::{gumbel, philox},
     },
     layout::row_stride,
     step::{
-        Adjust, Capacity, Draft, HostMemory, KvGroups, MAX_BIAS, MAX_DRAFTS, MAX_LOGPROB_TOKENS,
-        MAX_LOGPROBS, Mask, RowTokens, Sampling, Score, SeqPlan, StepPlan,
+        Adjust, Capacity, HostMemory, KvGroups, MAX_BIAS, Mask, RowTokens, Sampling, SeqPlan,
+        StepPlan,
     },
 };
 
@@ -274,145 +275,6 @@ fn the_gpu_samples_the_same_tokens_as_the_cpu() {
 }
 
 #[test]
-fn samples_after_drafts_equal_those_after_the_same_tokens() {
-    pollster::block_on(async {
-        let mut bench = Bench::open().await;
-        let seed = fastrand::u64(..);
-        println!("seed {seed}");
-        let mut rng = fastrand::Rng::with_seed(seed);
-        for (vocab, n) in [(5, 12), (300, 12), (2048, 6)] {
-            let (mut seqs, mut rows, mut expected) = (Vec::new(), Vec::new(), Vec::new());
-            for slot in 0..n {
-                let mut seq = random_draw(&mut rng, slot, vocab);
-                let count = rng.usize(0..=MAX_DRAFTS);
-                seq.blocks.push(0);
-                let mut next = SeqPlan { slot: 0, ..seq.clone() };
-                for place in 0..=count {
-                    let row: Vec<f32> = (0..vocab).map(|_| 8.0 * rng.f32() - 4.0).collect();
-                    let logits = padded(vocab, std::slice::from_ref(&row));
-                    let sampled = Step::of(vocab, vec![next.clone()]).plain(&logits)[0];
-                    expected.push((next.clone(), row.clone(), sampled));
-                    rows.push(row);
-                    if place == count {
-                        break;
-                    }
-                    let wrong = rng.u32(..vocab as u32);
-                    let token = if rng.u32(..4) > 0 { sampled } else { wrong };
-                    let mask = random_draw(&mut rng, slot, vocab).mask;
-                    seq.drafts.push(Draft { token: Some(token), mask: mask.clone() });
-                    let adjust = next.adjust.take().map(|mut adjust| {
-                        adjust.tokens.push(token);
-                        adjust
-                    });
-                    next = SeqPlan { adjust, mask, start: next.start + 1, ..next };
-                }
-                seqs.push(seq);
-            }
-            let logits = padded(vocab, &rows);
-            let mut plain = Step::of(vocab, seqs.clone());
-            let mut found = vec![("plain Rust".to_owned(), plain.plain(&logits), plain)];
-            for tuning in tunings() {
-                let mut step = Step::of(vocab, seqs.clone());
-                let results = step.run(&mut bench, tuning, &logits).await;
-                found.push((format!("{tuning:?}"), results, step));
-            }
-            for (who, results, step) in found {
-                let (mut at, samples) = (0, step.batch.samples as usize);
-                for (i, seq) in seqs.iter().enumerate() {
-                    let sampled: Vec<u32> =
-                        (at..at + seq.sampled()).map(|at| results[2 * at]).collect();
-                    for (place, token) in sampled.iter().enumerate() {
-                        let (alone, row, expected) = &expected[at + place];
-                        assert!(near(row, alone, *token, *expected), "{who}: {place} of {seq:?}");
-                    }
-                    at += seq.sampled();
-                    let drafts = seq.drafts.iter().zip(&sampled);
-                    let accepted = drafts
-                        .take_while(|(draft, sampled)| draft.token == Some(**sampled))
-                        .count();
-                    assert_eq!(results[2 * samples + i] as usize, accepted, "{who}: {seq:?}");
-                    assert_eq!(
-                        step.last_samples[seq.slot as usize * SLOT_TOKENS],
-                        sampled[accepted],
-                        "{who}"
-                    );
-                    if let Some(mut adjust) = seq.adjust.clone() {
-                        adjust.tokens.extend(&sampled[..=accepted]);
-                        let adjusted_plan = SeqPlan { adjust: Some(adjust), ..seq.clone() };
-                        let adjusted_plan = Step::of(vocab, vec![adjusted_plan]).tables.tallies;
-                        let slot = seq.slot as usize * row_stride(vocab);
-                        let slot = slot..slot + row_stride(vocab);
-                        assert_eq!(
-                            step.tables.tallies[slot.clone()],
-                            adjusted_plan[slot],
-                            "{who}: {seq:?}"
-                        );
-                    }
-                }
-            }
-        }
-    });
-}
-
-/// Shared noise: a draft equals the token that the target samples in its place, if the two agree.
-#[test]
-fn drafts_are_sampled_with_the_targets_noise() {
-    pollster::block_on(async {
-        let mut bench = Bench::open().await;
-        let seed = fastrand::u64(..);
-        println!("seed {seed}");
-        let mut rng = fastrand::Rng::with_seed(seed);
-        for (vocab, known, n) in [(300, 300, 20), (2048, 1100, 12), (5, 3, 12)] {
-            let temperatures = [0.0, 0.7, 1.0, 1.5];
-            let seqs: Vec<SeqPlan> = (0..n)
-                .map(|slot| {
-                    let temperature = temperatures[slot % 4];
-                    let sampling = Sampling { temperature, seed: rng.u64(..), ..Sampling::GREEDY };
-                    sampling_seq(slot, rng.u32(1..9999), sampling)
-                })
-                .collect();
-            // The drafter's vocabulary is part of the target's; the target gives the other tokens low
-            // logits.
-            let mut ids: Vec<u32> = (0..vocab as u32).collect();
-            rng.shuffle(&mut ids);
-            ids.truncate(known);
-            ids.sort_unstable();
-            let (mut of_target, mut of_drafter) = (Vec::new(), Vec::new());
-            for _ in 0..n {
-                let row: Vec<f32> = (0..known).map(|_| 8.0 * rng.f32() - 4.0).collect();
-                let mut whole = vec![-1e4; vocab];
-                ids.iter().zip(&row).for_each(|(id, logit)| whole[*id as usize] = *logit);
-                of_target.push(whole);
-                of_drafter.push(row);
-            }
-            let mut target = Step::of(vocab, seqs.clone());
-            let expected = target.plain(&padded(vocab, &of_target));
-            let mut drafter = Step::of(vocab, seqs.clone());
-            for i in 0..n {
-                drafter.batch.sample_mut(i)[9] |= 3 << 8;
-            }
-            let (kernel, logits) =
-                (DraftSample { vocab: known, mapped: true }, padded(known, &of_drafter));
-            let mut plain = drafter.last_samples.clone();
-            kernel.reference(&drafter.batch, &logits, Some(&ids), &mut plain);
-            let mut found = vec![plain];
-            for tuning in tunings() {
-                let words = bits(&logits);
-                let buffers = [&drafter.batch.words[..], &words, &ids, &drafter.last_samples];
-                found.push(bench.run(&kernel, tuning, &drafter.batch, &buffers).await.remove(0));
-            }
-            for (who, table) in found.into_iter().enumerate() {
-                for (i, (seq, row)) in seqs.iter().zip(&of_target).enumerate() {
-                    let (draft, sampled) = (table[i * SLOT_TOKENS + 3], expected[2 * i]);
-                    assert!(near(row, seq, draft, sampled), "{who}: {draft} is {sampled}: {seq:?}");
-                    assert_eq!(table[i * SLOT_TOKENS], u32::MAX, "the last sample stays");
-                }
-            }
-        }
-    });
-}
-
-#[test]
 fn a_sample_depends_on_neither_its_batch_nor_its_slot() {
     pollster::block_on(async {
         let mut bench = Bench::open().await;
@@ -560,128 +422,6 @@ fn a_mask_holds_until_the_next_and_hides_no_bad_logit() {
                     }
                 }
                 step.next(seqs(next));
-            }
-        }
-    });
-}
-
-/// ln softmax(logits) in f64.
-fn log_softmax(logits: &[f32]) -> Vec<f64> {
-    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let shifted = logits.iter().map(|logit| f64::from(*logit) - f64::from(top));
-    let log_sum = shifted.clone().map(f64::exp).sum::<f64>().ln();
-    shifted.map(|logit| logit - log_sum).collect()
-}
-
-#[test]
-fn log_probabilities_are_those_of_the_raw_logits() {
-    pollster::block_on(async {
-        let mut bench = Bench::open().await;
-        let seed = fastrand::u64(..);
-        println!("seed {seed}");
-        let mut rng = fastrand::Rng::with_seed(seed);
-        for (vocab, n) in [(1, 4), (7, 12), (300, 12), (128_256, 3)] {
-            // Each sequence may score two rows, may sample from its last one, and may return
-            // log-probabilities of either.
-            let mut seqs = Vec::new();
-            for slot in 0..n {
-                let mut seq = random_draw(&mut rng, slot, vocab);
-                let asked = |rng: &mut fastrand::Rng| [0, 1, 5, MAX_LOGPROBS][rng.usize(..4)];
-                if rng.bool() {
-                    let targets = [0; 2].map(|_| rng.u32(..vocab as u32)).to_vec();
-                    seq.tokens = RowTokens::Known(vec![0; 2]);
-                    seq.blocks.extend([0, 0]);
-                    seq.score = Some(Score { targets, top: asked(&mut rng) });
-                }
-                let sampling = seq.sample.as_mut().expect("it samples");
-                sampling.logprobs = rng.bool().then(|| asked(&mut rng));
-                let names = [0, 1, MAX_LOGPROB_TOKENS][rng.usize(..3)];
-                seq.logprob_tokens = (0..names).map(|_| rng.u32(..vocab as u32)).collect();
-                if seq.score.is_some() && rng.bool() {
-                    seq.sample = None;
-                }
-                seqs.push(seq);
-            }
-            let scored = |seq: &SeqPlan| seq.score.is_some();
-            let rows =
-                |seq: &SeqPlan| if scored(seq) { 2 } else { usize::from(seq.sample.is_some()) };
-            let count: usize = seqs.iter().map(rows).sum();
-            // Ties among the most likely tokens in some rows, and a row that is not a distribution.
-            let mut logits: Vec<Vec<f32>> = (0..count)
-                .map(|row| {
-                    (0..vocab)
-                        .map(|_| match row % 2 {
-                            0 => rng.i32(-40..=40) as f32 / 4.0,
-                            _ => 30.0 * rng.f32() - 15.0,
-                        })
-                        .collect()
-                })
-                .collect();
-            let bad = rng.usize(..count);
-            logits[bad][rng.usize(..vocab)] =
-                [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][rng.usize(..3)];
-
-            let mut plain = Step::of(vocab, seqs.clone());
-            let padded = padded(vocab, &logits);
-            let expected = plain.plain(&padded);
-            let mut found = vec![("plain Rust".to_owned(), expected)];
-            for tuning in tunings() {
-                let results = Step::of(vocab, seqs.clone()).run(&mut bench, tuning, &padded).await;
-                found.push((format!("{tuning:?}"), results));
-            }
-            for (who, results) in found {
-                let active = seqs.iter().filter(|seq| seq.sample.is_some());
-                let mut sampled = results.chunks(2);
-                let mut at = 3 * active.count();
-                // (row, token, how many, which): first those of the samples, then the scores.
-                let mut wanted = Vec::new();
-                let mut scores = Vec::new();
-                let mut row = 0;
-                for seq in &seqs {
-                    let end = row + rows(seq);
-                    if let Some(sampling) = seq.sample {
-                        let token = sampled.next().expect("a sample")[0];
-                        let named = &seq.logprob_tokens[..];
-                        wanted.extend(sampling.logprobs.map(|top| (end - 1, token, top, named)));
-                    }
-                    if let Some(score) = &seq.score {
-                        let targets = score.targets.iter().zip(row..);
-                        scores
-                            .extend(targets.map(|(token, row)| (row, *token, score.top, &[][..])));
-                    }
-                    row = end;
-                }
-                for (row, token, top, named) in wanted.into_iter().chain(scores) {
-                    let top = (top as usize).min(vocab);
-                    let (words, exact) = (&results[at..][..1 + 2 * top], log_softmax(&logits[row]));
-                    let others = &results[at + words.len()..][..named.len()];
-                    at += words.len() + others.len();
-                    let chosen = f32::from_bits(words[0]);
-                    if row == bad {
-                        assert!(chosen.is_nan(), "{who}: {chosen} of a bad row");
-                        continue;
-                    }
-                    let close = |found: f32, token: u32| {
-                        (f64::from(found) - exact[token as usize]).abs() < 1e-4
-                    };
-                    assert!(
-                        close(chosen, token),
-                        "{who}: {chosen} of {token}, {}",
-                        exact[token as usize]
-                    );
-                    let mut order: Vec<u32> = (0..vocab as u32).collect();
-                    order.sort_by(|a, b| {
-                        logits[row][*b as usize].total_cmp(&logits[row][*a as usize])
-                    });
-                    for (word, token) in others.iter().zip(named) {
-                        assert!(close(f32::from_bits(*word), *token), "{who}: named {token}");
-                    }
-                    for (pair, token) in words[1..].chunks(2).zip(order) {
-                        assert_eq!(pair[0], token, "{who}: most likely of {vocab}");
-                        assert!(close(floats(pair)[1], token), "{who}: {pair:?}");
-                    }
-                }
-                assert_eq!(at, results.len(), "{who}");
             }
         }
     });
