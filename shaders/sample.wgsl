@@ -113,24 +113,25 @@ fn above(thread: u32, by: Measure, pivots: vec4<u32>) -> vec4<f32> {
     return total(thread, sum);
 }
 
-// The largest key that keeps `most` tokens, or by mass this part of what the floor has, if there is that much.
+// The largest key that keeps `most` tokens, or by mass this part of what the floor has; the floor if all are fewer.
 // `past` has less.
 fn threshold(thread: u32, by: Measure, most: f32, past: u32) -> u32 {
     var low = by.floor;
     var high = past;
-    var stride = 0u;
-    var goal = 0.0;
+    var goal = most;
+    var measured = by.count;
     while (high - low > 1u) {
+        let stride = select(0u, max((high - low) / 5u, 1u), measured);
         let found = above(thread, by, low + stride * vec4(1u, 2u, 3u, 4u));
-        if (stride == 0u) {
-            // The first pass measures all. The most likely token, whose mass is 1, always stays.
-            goal = select(max(1.0, most * found.x), min(most, found.x), by.count);
-        } else {
+        if (measured) {
             let n = dot(select(vec4(0u), vec4(1u), found >= vec4(goal)), vec4(1u));
             low += n * stride;
             if (n < 4u) { high = min(high, low + stride); }
+        } else {
+            // The mass of all. The most likely token, whose mass is 1, always stays.
+            goal = max(1.0, most * found.x);
+            measured = true;
         }
-        stride = max((high - low) / 5u, 1u);
     }
     return low;
 }

@@ -3,7 +3,7 @@ import { childOf, unlessAborted, whenAborted } from "../abort.js";
 import { TabloomError, invalid } from "../error.js";
 import { toJson } from "../json.js";
 import { addressOf } from "../models/address.js";
-import { whileVisible } from "./page.js";
+import { every } from "./page.js";
 
 /** @import { Call, Serving } from "../calls/calls.js" */
 /** @import { LoadedInfo } from "./messages.js" */
@@ -274,7 +274,7 @@ async function* events({ body }, life) {
 async function patient(promise, life) {
   const silent = failed("fetch", "the fallback's server is silent. Try again, or check its address");
   const wait = childOf(life.signal);
-  whileVisible(PATIENCE, () => life.abort(silent), wait.signal);
+  every(PATIENCE, () => life.abort(silent), wait.signal);
   try {
     return await unlessAborted(promise, life.signal);
   } finally {

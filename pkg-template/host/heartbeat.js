@@ -1,5 +1,5 @@
 import { Silence } from "../error.js";
-import { visible, whenVisibilityChanges, whileVisible } from "./page.js";
+import { every, visible, whenVisibilityChanges } from "./page.js";
 
 /**
  * Milliseconds between two pings, and how many may be unanswered: 15 seconds by a worker that the browser
@@ -37,7 +37,7 @@ export function keepPinging(connection, life, freezes) {
       });
     }
   };
-  whileVisible(INTERVAL, ping, life.signal, !freezes);
+  every(INTERVAL, ping, life.signal, freezes);
   whenVisibilityChanges(() => {
     silent = stuck = 0;
     mayBeFrozen = freezes || visible();

@@ -75,7 +75,7 @@ export interface Received {
 
 /** What gets no answer. */
 export type Notice =
-  /** On a channel: by its lock, the host that the page has, of those that have greeted. */
+  // To the worker's script, on a channel: the lock of the host that the page has, of those that have greeted.
   | { type: "join"; host: string | null }
   | { type: "credit"; id: number; chunks: number }
   | { type: "cancel"; id: number }

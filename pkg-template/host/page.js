@@ -18,21 +18,21 @@ export function whenVisibilityChanges(then, signal) {
 }
 
 /**
- * Calls `then` each time that the page was visible for so long, until `signal` is aborted. Time in which it is hidden
- * does not count: the browser may have frozen it, with the worker that it waits for.
+ * Calls `then` each time that so long has passed, until `signal` is aborted.
  *
  * @param {number} milliseconds
  * @param {() => void} then
  * @param {AbortSignal} signal
- * @param {boolean} [hiddenToo] whether it counts all the same
+ * @param {boolean} [freezes] whether the browser may freeze what is waited for, with the page while that is hidden: then
+ *   only time in which it is visible counts
  */
-export function whileVisible(milliseconds, then, signal, hiddenToo = false) {
+export function every(milliseconds, then, signal, freezes = true) {
   /** @type {ReturnType<typeof setInterval> | undefined} */
   let timer;
   const stop = () => clearInterval(timer);
   const start = () => {
     stop();
-    if (hiddenToo || visible()) timer = setInterval(then, milliseconds);
+    if (visible() || !freezes) timer = setInterval(then, milliseconds);
   };
   whenVisibilityChanges(start, signal);
   start();

@@ -110,7 +110,7 @@ impl Regime {
 pub(super) const TILE: u32 = 64;
 /// Threads per workgroup of `matvec_lane.wgsl`.
 const LANES: u32 = 16;
-/// Rows of x that a thread of `matvec_lane.wgsl` takes, where there are as many; else it takes one.
+/// Rows of x that a thread of `matvec_lane.wgsl` takes at most.
 const LANE_ROWS: u32 = 4;
 
 impl Matmul {
@@ -130,9 +130,9 @@ impl Matmul {
 
     fn lane_rows(&self) -> u32 {
         match self.regime {
-            Regime::Few(rows) if rows < LANE_ROWS => 1,
             _ if self.experts.is_some() => 1,
-            _ => LANE_ROWS,
+            Regime::Few(rows) => rows.min(LANE_ROWS),
+            Regime::Many => LANE_ROWS,
         }
     }
 

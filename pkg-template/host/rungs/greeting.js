@@ -1,6 +1,6 @@
 import { childOf, unlessAborted, whenAborted } from "../../abort.js";
 import { Gone, Silence } from "../../error.js";
-import { whileVisible } from "../page.js";
+import { every } from "../page.js";
 
 /** Milliseconds for an answer. While a worker's script is being loaded it has {@link LOADING} times as long. */
 const [PATIENCE, LOADING] = [10_000, 6];
@@ -28,7 +28,7 @@ export async function within(answer, life, host) {
     waits += 1;
     if (waits === LOADING || !host.loads) life.abort(new Silence());
   };
-  whileVisible(PATIENCE, late, wait.signal, !host.freezes);
+  every(PATIENCE, late, wait.signal, host.freezes);
   try {
     return await unlessAborted(answer, life.signal);
   } finally {
