@@ -47,7 +47,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @attr {"keep" | "w8" | "w4"} quantize - as for `Engine.load`
  * @attr {string} worker-url - as `workerUrl` of `Engine.load`
  * @attr {string} placeholder - the text of the empty input
- * @attr {"session" | "local"} storage - keeps the conversation there, under the element's `id` or else its model
+ * @attr {"session" | "local"} storage - keeps the conversation there, under the element's `id` or else its model; further elements of a page with the same name have places of their own
  *
  * @fires {CustomEvent<Progress>} tabloom-load - how far loading is: `stage`, `file`, `loaded`, `total`, `rate`
  * @fires {CustomEvent<{engine: Engine}>} tabloom-ready - the engine is loaded: `engine`
