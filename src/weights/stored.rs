@@ -5,18 +5,10 @@
 //! downloaded for the first time, with at most its SHA-256 known, is returned as it arrives and checked
 //! at its end.
 
+mod shared;
 mod stream;
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::{BTreeMap, BTreeSet},
-    future::poll_fn,
-    pin::pin,
-    rc::Rc,
-    task::Poll,
-};
-
-use futures::future::LocalBoxFuture;
+use std::{cell::Cell, rc::Rc};
 
 use super::{
     source::{RangeSource, Source},
@@ -26,26 +18,12 @@ use crate::{
     error::{Error, Result},
     manifest::{CHUNK_BYTES, Digest, FileManifest, Manifest},
 };
+use shared::Shared;
 pub use stream::StoredStream;
 
 /// The files of a source, kept in a store and verified.
 pub struct Stored<S, T> {
     shared: Rc<Shared<S, T>>,
-}
-
-struct Shared<S, T> {
-    source: S,
-    store: Option<T>,
-    manifest: Option<Manifest>,
-    chunk_bytes: u64,
-    /// Records of the files that were read.
-    records: RefCell<BTreeMap<String, Record>>,
-    /// Files that did not exist.
-    absent: RefCell<BTreeSet<String>>,
-    /// Whether the store still accepts data.
-    is_storing: Cell<bool>,
-    /// The chunk that is being stored; resolves to whether that succeeded.
-    pending: RefCell<Option<LocalBoxFuture<'static, bool>>>,
 }
 
 impl<S: RangeSource + 'static, T: Store> Stored<S, T> {
@@ -191,34 +169,6 @@ impl<S: RangeSource + 'static, T: Store> Source for Stored<S, T> {
 
     fn locate(&self, file: &str) -> String {
         self.shared.source.locate(file)
-    }
-}
-
-impl<S, T> Shared<S, T> {
-    /// Awaits a future while a chunk is being stored: it counts once its record is stored, too.
-    async fn meanwhile<F: Future>(&self, wanted: F) -> F::Output {
-        let mut wanted = pin!(wanted);
-        poll_fn(|context| {
-            let mut pending = self.pending.borrow_mut();
-            let stored = pending.as_mut().map(|pending| pending.as_mut().poll(context));
-            if let Some(Poll::Ready(is_kept)) = stored {
-                *pending = None;
-                self.is_storing.set(is_kept && self.is_storing.get());
-            }
-            drop(pending);
-            wanted.as_mut().poll(context)
-        })
-        .await
-    }
-
-    /// Waits until nothing is being stored.
-    async fn settle(&self) {
-        let pending = self.pending.take();
-        if let Some(pending) = pending
-            && !pending.await
-        {
-            self.is_storing.set(false);
-        }
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
         source::{ByteStream, Length, RangeSource, missing},
         store::{Record, Store, chunk_key},
     },
-    Shared,
+    shared::Shared,
 };
 use crate::{
     error::{Error, Result},
