@@ -97,7 +97,7 @@ async fn step(
         ..Default::default()
     };
     executor.submit(&StepPlan { seqs: vec![sequence], read_logits, ..Default::default() })?;
-    executor.result().await
+    executor.result(async || {}).await
 }
 
 /// The most likely token after the step's last one.

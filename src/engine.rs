@@ -164,7 +164,7 @@ impl<E: Executor> Engine<E> {
     pub async fn step(&mut self) -> Result<Vec<Event>> {
         self.open()?;
         while self.begin_step() {}
-        self.end_step().await;
+        self.end_step(async || {}).await;
         Ok(self.take_events())
     }
 
@@ -197,10 +197,11 @@ impl<E: Executor> Engine<E> {
 
     /// Waits for the oldest step in flight, if there is one, and takes its result. Returns the time that
     /// the device took for it. A failure has the consequences that it has in [`Engine::begin_step`].
-    pub async fn end_step(&mut self) -> Duration {
+    /// `turn`: see [`Executor::result`].
+    pub async fn end_step(&mut self, turn: impl AsyncFn()) -> Duration {
         let mut took = Duration::ZERO;
         if !self.in_flight.is_empty() {
-            match self.executor.result().await {
+            match self.executor.result(turn).await {
                 Ok(result) => took = self.commit(&result),
                 Err(error) => self.close(&error),
             }

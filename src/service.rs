@@ -298,7 +298,7 @@ impl<E: Executor> Service<E> {
             return Err(Error::Closed);
         }
         while self.begin_step() {}
-        self.end_step().await;
+        self.end_step(async || {}).await;
         Ok(self.take_replies())
     }
 
@@ -313,8 +313,9 @@ impl<E: Executor> Service<E> {
     }
 
     /// Waits for the oldest step in flight, if there is one. Returns the time that the device took for it.
-    pub async fn end_step(&mut self) -> Duration {
-        self.engine.end_step().await
+    /// `turn`: see [`Executor::result`].
+    pub async fn end_step(&mut self, turn: impl AsyncFn()) -> Duration {
+        self.engine.end_step(turn).await
     }
 
     /// Notes that the device has just ended a step of another service.

@@ -324,7 +324,7 @@ pub trait Executor {
     /// What the executor can hold.
     fn capacity(&self) -> Capacity;
 
-    /// Most steps in flight; 1 for an executor that computes a step inside [`Executor::submit`].
+    /// Most steps in flight; 1 for an executor that computes on the caller's thread.
     fn depth(&self) -> usize;
 
     /// Most draft tokens per sequence and step of the executor's own drafter; 0 if it has none.
@@ -343,11 +343,13 @@ pub trait Executor {
     /// Starts a step. The plan must respect [`Executor::capacity`]; it is checked.
     fn submit(&mut self, plan: &StepPlan) -> Result<()>;
 
-    /// Waits for the oldest step in flight and returns its result.
-    async fn result(&mut self) -> Result<StepResult>;
+    /// Waits for the oldest step in flight and returns its result. An executor that computes on the caller's
+    /// thread leaves it to others now and then, by awaiting `turn`.
+    async fn result(&mut self, turn: impl AsyncFn()) -> Result<StepResult>;
 
     /// Reads the contents of KV blocks, at most [`HostMemory::reads`], as the submitted steps leave them. The
-    /// future does not borrow the executor: steps go on. `None` while another read is not over.
+    /// future does not borrow the executor: steps go on. `None` while another read is not over, or a step on the
+    /// caller's thread.
     fn read_blocks(&mut self, blocks: &[u32]) -> Option<BlockRead> {
         let _ = blocks;
         None

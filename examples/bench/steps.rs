@@ -220,7 +220,7 @@ impl Bench {
         let mut nanos = Some(0);
         for i in 0..plans.len() + GpuExecutor::DEPTH {
             if i >= GpuExecutor::DEPTH {
-                let step = self.executor.result().await?;
+                let step = self.executor.result(async || {}).await?;
                 let finite = step.samples.iter().all(|sample| sample.not_finite == 0);
                 ensure!(finite, "the model computed logits that are not finite");
                 nanos = nanos.zip(step.device_nanos).map(|(sum, nanos)| sum + nanos);

@@ -73,7 +73,7 @@ fn logits(
         ..SeqPlan::default()
     };
     executor.submit(&StepPlan { seqs: vec![seq], read_logits: true, ..StepPlan::default() })?;
-    Ok(block_on(executor.result())?.logits)
+    Ok(block_on(executor.result(async || {}))?.logits)
 }
 
 fn log_softmax(logits: &[f32]) -> Vec<f64> {

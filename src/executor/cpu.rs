@@ -2,16 +2,16 @@
 
 mod draft;
 mod model;
+mod pace;
 #[cfg(test)]
 mod tests;
-
-use std::collections::VecDeque;
 
 use futures::{FutureExt, future::ready};
 
 use self::{
     draft::HostDraft,
     model::{HostModel, Slots},
+    pace::Pace,
 };
 use super::{drafting::Drafter, host_blocks::HostBlocks, outcome::Outcome, shapes::Widths};
 use crate::{
@@ -34,7 +34,14 @@ pub struct CpuExecutor {
     draft: Option<HostDraft>,
     slots: Slots,
     host: HostBlocks,
-    done: VecDeque<StepResult>,
+    submitted: Option<Submitted>,
+}
+
+/// A step that is to be computed.
+struct Submitted {
+    plan: StepPlan,
+    /// The host blocks that found no memory.
+    lost: Vec<u32>,
 }
 
 impl CpuExecutor {
@@ -82,8 +89,7 @@ impl CpuExecutor {
         let widths = Widths { features, ..Default::default() };
         let target = HostModel::new(config, widths, program, weights, &capacity, kinds)?;
         let host = HostBlocks::new(capacity.host);
-        let done = VecDeque::new();
-        Ok((CpuExecutor { capacity, target, draft, slots, host, done }, refused))
+        Ok((CpuExecutor { capacity, target, draft, slots, host, submitted: None }, refused))
     }
 
     /// Runs the layers on a step's rows and calls `observer` before each matrix product with the
@@ -133,31 +139,43 @@ impl Executor for CpuExecutor {
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
-        let CpuExecutor { capacity, target, draft, slots, host, done } = self;
+        let CpuExecutor { capacity, target, draft, slots, host, submitted } = self;
+        if submitted.is_some() {
+            return Err(refused("the step before it is in flight"));
+        }
         slots.tables.update(plan, |_, _| {})?;
         // An invalid plan must be refused before it is resolved.
         Batch::encode(plan, capacity, &slots.tables, 1)?;
         let last_samples = &slots.last_samples;
-        let plan = &*plan.resolved(|slot| last_samples[(slot * SLOT_TOKENS + ACCEPTED) as usize]);
-        let batch = Batch::encode(plan, capacity, &slots.tables, 1)?;
+        let plan = plan.resolved(|slot| last_samples[(slot * SLOT_TOKENS + ACCEPTED) as usize]);
         let own = draft.as_mut().and_then(|draft| draft.model.as_mut());
-        let lost = exchange(plan, host, [Some(&mut *target), own])?;
+        let lost = exchange(&plan, host, [Some(&mut *target), own])?;
         for copy in &plan.copies {
             target.copy_block(*copy);
             let beside = draft.iter_mut().filter_map(|draft| draft.model.as_mut());
             beside.for_each(|model| model.copy_block(*copy));
         }
-        let (vocab, hidden) = (target.config.vocab, target.config.hidden);
-        for upload in Upload::of(plan, vocab) {
+        for upload in Upload::of(&plan, target.config.vocab) {
             slots.adjustments.write(&upload);
         }
+        *submitted = Some(Submitted { plan: plan.into_owned(), lost });
+        Ok(())
+    }
+
+    async fn result(&mut self, turn: impl AsyncFn()) -> Result<StepResult> {
+        let CpuExecutor { capacity, target, draft, slots, submitted, .. } = self;
+        let step = submitted.take().ok_or_else(|| refused("no step is in flight"))?;
+        let (Submitted { plan, lost }, mut pace) = (step, Pace::new(turn));
+        let (plan, pace) = (&plan, &mut pace);
+        let batch = Batch::encode(plan, capacity, &slots.tables, 1)?;
         if let Some(draft) = draft {
-            draft.draft(plan, capacity, target, slots)?;
+            draft.draft(plan, capacity, target, slots, pace).await?;
         }
-        target.run_all(&batch, slots)?;
+        target.run_all(&batch, slots, pace).await?;
         if let Some(draft) = draft {
-            draft.follow(plan, capacity, &target.acts[&Act::Features], slots)?;
+            draft.follow(plan, capacity, &target.acts[&Act::Features], slots, pace).await?;
         }
+        let (vocab, hidden) = (target.config.vocab, target.config.hidden);
         let outcome = Outcome::of(plan, vocab);
         let (samples, scores) = outcome.read(&slots.results);
         let sum = |slot: &u32| &slots.pooled[*slot as usize * row_stride(hidden)..][..hidden];
@@ -167,18 +185,13 @@ impl Executor for CpuExecutor {
             let rows = target.acts[&Act::Logits].chunks_exact(row_stride(vocab));
             result.logits = rows.take(plan.rows()).flat_map(|row| &row[..vocab]).copied().collect();
         }
-        done.push_back(result);
-        Ok(())
-    }
-
-    async fn result(&mut self) -> Result<StepResult> {
-        self.done.pop_front().ok_or_else(|| Error::InvalidRequest {
-            param: "step".into(),
-            message: "no step is in flight".into(),
-        })
+        Ok(result)
     }
 
     fn read_blocks(&mut self, blocks: &[u32]) -> Option<BlockRead> {
+        if self.submitted.is_some() {
+            return None;
+        }
         let own = self.draft.as_mut().and_then(|draft| draft.model.as_mut());
         let mut models: Vec<_> = [&mut self.target].into_iter().chain(own).collect();
         let words = blocks.iter().flat_map(|block| content(&mut models, *block)).collect();
@@ -192,6 +205,10 @@ impl Executor for CpuExecutor {
             models.iter_mut().flat_map(|model| model.block(0)).map(|w| w.len()).sum();
         words.len() == expected && self.host.store(block, words)
     }
+}
+
+fn refused(message: &str) -> Error {
+    Error::InvalidRequest { param: "step".into(), message: message.into() }
 }
 
 /// The content of a block, place by place.

@@ -453,7 +453,7 @@ impl Executor for GpuExecutor {
         Ok(())
     }
 
-    async fn result(&mut self) -> Result<StepResult> {
+    async fn result(&mut self, _turn: impl AsyncFn()) -> Result<StepResult> {
         let Some(mut step) = self.in_flight.pop_front() else {
             return Err(Error::InvalidRequest {
                 param: "step".into(),

@@ -69,10 +69,10 @@ impl Executor for AnyExecutor {
         }
     }
 
-    async fn result(&mut self) -> Result<StepResult> {
+    async fn result(&mut self, turn: impl AsyncFn()) -> Result<StepResult> {
         match self {
-            AnyExecutor::Gpu(executor) => executor.result().await,
-            AnyExecutor::Cpu(executor) => executor.result().await,
+            AnyExecutor::Gpu(executor) => executor.result(turn).await,
+            AnyExecutor::Cpu(executor) => executor.result(turn).await,
         }
     }
 

@@ -316,7 +316,8 @@ impl<E: Executor + 'static> Host<E> {
     }
 
     /// Begins the steps that are due, and waits for the first to end. Meanwhile it goes on with the prompts
-    /// of long texts, a piece in each turn of the event loop, which `turn` ends.
+    /// of long texts. These, and steps on the processor, are computed in pieces: `turn` ends a turn of the
+    /// event loop, in which messages arrive.
     pub async fn step(&mut self, turn: impl AsyncFn()) {
         self.models.begin_steps();
         self.preparing.advance();
@@ -327,7 +328,7 @@ impl<E: Executor + 'static> Host<E> {
             }
             pending::<()>().await;
         };
-        select(pin!(self.models.end_step()), pin!(pieces)).await;
+        select(pin!(self.models.end_step(&turn)), pin!(pieces)).await;
         for prepared in self.preparing.take() {
             self.read_or_begin(prepared);
         }

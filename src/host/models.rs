@@ -160,11 +160,11 @@ impl<E: Executor> Models<E> {
         false
     }
 
-    /// Waits for the oldest step in flight, if there is one.
-    pub async fn end_step(&mut self) {
+    /// Waits for the oldest step in flight, if there is one. `turn`: see [`Executor::result`].
+    pub async fn end_step(&mut self, turn: impl AsyncFn()) {
         let Some(oldest) = self.turns.oldest() else { return };
         let Some(ready) = self.ready(oldest) else { return };
-        let took = ready.service.end_step().await;
+        let took = ready.service.end_step(turn).await;
         self.turns.end(took);
         for (_, other) in self.loaded().filter(|(model, _)| *model != oldest) {
             other.service.device_was_busy();

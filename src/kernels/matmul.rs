@@ -1,6 +1,6 @@
 //! Matrix products: out = \[out +\] cap(scale · (W · (rms_norm(x) · g) + bias)).
 
-use std::f32::consts::PI;
+use std::{f32::consts::PI, ops::Range};
 
 use minijinja::context;
 
@@ -119,7 +119,7 @@ impl Matmul {
     }
 
     /// Columns of out that the bound matrix fills.
-    fn columns(&self) -> usize {
+    pub fn columns(&self) -> usize {
         if self.gated() { self.n / 2 } else { self.n }
     }
 
@@ -227,8 +227,24 @@ impl Matmul {
         bias: &[f32],
         out: &mut [f32],
     ) {
+        self.reference_of(0..self.columns(), rows, x, matrix, norm_weight, bias, out);
+    }
+
+    /// The same for some of the columns that the matrix fills.
+    #[allow(clippy::too_many_arguments)] // the operands of a product
+    pub fn reference_of(
+        &self,
+        columns: Range<usize>,
+        rows: usize,
+        x: &[f32],
+        matrix: &HostMatrix,
+        norm_weight: &[f32],
+        bias: &[f32],
+        out: &mut [f32],
+    ) {
         let rows: Vec<_> = (0..rows).map(|row| (row, row)).collect();
-        self.multiply(&rows, 0, x, matrix, norm_weight, &bias[self.first.min(bias.len())..], out);
+        let bias = &bias[self.first.min(bias.len())..];
+        self.multiply(columns, &rows, 0, x, matrix, norm_weight, bias, out);
     }
 
     /// The same for the expert choices of `routes`.
@@ -250,7 +266,16 @@ impl Matmul {
             let rows: Vec<_> = chosen.map(|(choice, _)| (experts.row(choice), choice)).collect();
             if !rows.is_empty() {
                 let bias = if self.bias { &bias[expert * self.n..] } else { bias };
-                self.multiply(&rows, held * self.n, x, matrix, norm_weight, bias, out);
+                self.multiply(
+                    0..self.columns(),
+                    &rows,
+                    held * self.n,
+                    x,
+                    matrix,
+                    norm_weight,
+                    bias,
+                    out,
+                );
             }
         }
     }
@@ -259,6 +284,7 @@ impl Matmul {
     #[allow(clippy::too_many_arguments)] // the operands of a product
     fn multiply(
         &self,
+        columns: Range<usize>,
         rows: &[(usize, usize)],
         first: usize,
         x: &[f32],
@@ -277,10 +303,9 @@ impl Matmul {
         }
         let mut weights = vec![0.0; self.k];
         let mut products = vec![[0.0; 2]; rows.len()];
-        let columns = self.columns();
-        for column in 0..columns {
+        for column in columns {
             // A gate row is computed with its up row, any other row alone.
-            for (side, n) in (column..self.n).step_by(columns).enumerate() {
+            for (side, n) in (column..self.n).step_by(self.columns()).enumerate() {
                 matrix.dequantise_row(first + n, &mut weights);
                 let bias = if self.bias { bias[n] } else { 0.0 };
                 for (products, x) in products.iter_mut().zip(rows_of_x.chunks_exact(self.k)) {

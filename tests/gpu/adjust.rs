@@ -27,7 +27,7 @@ fn rows(tokens: RowTokens, start: usize) -> SeqPlan {
 async fn run(executor: &mut AnyExecutor, seq: SeqPlan, read_logits: bool) -> StepResult {
     let plan = StepPlan { seqs: vec![seq], read_logits, ..Default::default() };
     executor.submit(&plan).expect("a valid plan");
-    executor.result().await.expect("it runs")
+    executor.result(async || {}).await.expect("it runs")
 }
 
 /// ln softmax(logits) in f64.

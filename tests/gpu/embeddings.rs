@@ -49,7 +49,7 @@ fn rows(slot: u32, tokens: &[u32], range: std::ops::Range<usize>) -> SeqPlan {
 
 async fn run(executor: &mut AnyExecutor, seqs: Vec<SeqPlan>) -> StepResult {
     executor.submit(&StepPlan { seqs, ..Default::default() }).expect("a valid plan");
-    executor.result().await.expect("it runs")
+    executor.result(async || {}).await.expect("it runs")
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn a_copied_block_holds_the_same_keys_and_values_in_all_layers() {
                 let plan =
                     StepPlan { copies, seqs: vec![seq], read_logits: true, ..Default::default() };
                 executor.submit(&plan).expect("a valid plan");
-                executor.result().await.expect("it runs").logits
+                executor.result(async || {}).await.expect("it runs").logits
             };
             logits(0, 0..16, 0, vec![6], vec![]).await;
             let expected = logits(0, 16..24, 1, vec![2], vec![]).await;
@@ -147,7 +147,7 @@ async fn streamed(executor: &mut AnyExecutor, tokens: &[u32], chunk: usize) -> V
         };
         let plan = StepPlan { seqs: vec![seq], read_logits: true, ..Default::default() };
         executor.submit(&plan).expect("a valid plan");
-        logits.extend(executor.result().await.expect("it runs").logits);
+        logits.extend(executor.result(async || {}).await.expect("it runs").logits);
     }
     logits
 }

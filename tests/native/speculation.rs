@@ -373,7 +373,7 @@ fn a_round_of_drafts_is_one_submission_and_one_small_read_back() {
         let before = executor.work();
         executor.submit(&StepPlan { seqs: vec![seq], ..Default::default() }).expect("a valid step");
         let submitted = executor.work();
-        let result = pollster::block_on(executor.result()).expect("the device lives");
+        let result = pollster::block_on(executor.result(async || {})).expect("the device lives");
         assert_eq!(executor.work(), submitted, "nothing is asked for once a step is submitted");
         assert_eq!(submitted.submissions - before.submissions, 1);
         assert_eq!(submitted.read_backs - before.read_backs, 1);
@@ -441,7 +441,7 @@ fn rounds(
             continue;
         }
         let read = in_flight.pop_front().expect("there is one");
-        let result = pollster::block_on(executor.result()).expect("the device lives");
+        let result = pollster::block_on(executor.result(async || {})).expect("the device lives");
         drafted += read.seqs.iter().map(|seq| seq.drafts.len()).sum::<usize>();
         accepted += result.samples.len() - read.seqs.len();
         for (returned, slot) in returned.iter_mut().zip(SLOTS) {
@@ -453,7 +453,7 @@ fn rounds(
         }
     }
     for _ in in_flight {
-        pollster::block_on(executor.result()).expect("the device lives");
+        pollster::block_on(executor.result(async || {})).expect("the device lives");
     }
     (returned, [drafted, accepted])
 }

@@ -96,7 +96,7 @@ pub async fn logits(executor: &mut AnyExecutor, tokens: &[u32], start: usize) ->
         ..Default::default()
     };
     executor.submit(&step)?;
-    Ok(executor.result().await?.logits)
+    Ok(executor.result(async || {}).await?.logits)
 }
 
 /// Continues `tokens` greedily by `count` tokens, which stay on the device between steps.
@@ -118,10 +118,10 @@ pub async fn greedy(executor: &mut AnyExecutor, tokens: &[u32], count: usize) ->
         executor.submit(&StepPlan { seqs: vec![seq], ..Default::default() })?;
         // One step ahead: the first result is read after the second step has been submitted.
         if i > 0 {
-            found.push(executor.result().await?.samples[0].token);
+            found.push(executor.result(async || {}).await?.samples[0].token);
         }
     }
-    found.push(executor.result().await?.samples[0].token);
+    found.push(executor.result(async || {}).await?.samples[0].token);
     Ok(found)
 }
 

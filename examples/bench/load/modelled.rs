@@ -139,7 +139,7 @@ impl Executor for Modelled {
         Ok(())
     }
 
-    async fn result(&mut self) -> Result<StepResult> {
+    async fn result(&mut self, _turn: impl AsyncFn()) -> Result<StepResult> {
         let (end, result) = self.in_flight.pop_front().expect("a step is in flight");
         self.clock.wait_until(end);
         Ok(result)

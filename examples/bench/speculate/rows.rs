@@ -89,7 +89,7 @@ async fn time(executor: &mut AnyExecutor, seq: SeqPlan) -> Result<f64> {
     let plan = StepPlan { seqs: vec![seq], ..StepPlan::default() };
     let start = Instant::now();
     executor.submit(&plan)?;
-    executor.result().await?;
+    executor.result(async || {}).await?;
     Ok(start.elapsed().as_secs_f64())
 }
 

@@ -59,8 +59,8 @@ impl Executor for Shared {
     }
 
     #[allow(clippy::await_holding_refcell_ref)] // the engine whose turn it is waits
-    async fn result(&mut self) -> tabloom::Result<StepResult> {
-        self.0.borrow_mut().result().await
+    async fn result(&mut self, turn: impl AsyncFn()) -> tabloom::Result<StepResult> {
+        self.0.borrow_mut().result(turn).await
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
         shapes::{self, Widths},
     },
     model::{HostModel, Slots, out},
+    pace::Pace,
 };
 use crate::{
     Result,
@@ -48,12 +49,13 @@ impl HostDraft {
     }
 
     /// Drafts the tokens that a step verifies.
-    pub(super) fn draft(
+    pub(super) async fn draft(
         &mut self,
         plan: &StepPlan,
         capacity: &Capacity,
         target: &mut HostModel,
         slots: &mut Slots,
+        pace: &mut Pace<impl AsyncFn()>,
     ) -> Result<()> {
         let HostDraft { model, program, ids, states } = self;
         let model = model.as_mut().unwrap_or(target);
@@ -72,7 +74,7 @@ impl HostDraft {
                             ids.as_deref(),
                             &mut slots.last_samples,
                         ),
-                    op => model.run(op, batch, slots)?,
+                    op => model.run_in_pieces(op, batch, slots, pace).await?,
                 }
             }
         }
@@ -80,12 +82,13 @@ impl HostDraft {
     }
 
     /// Lets the drafter read the target's hidden states of a step.
-    pub(super) fn follow(
+    pub(super) async fn follow(
         &mut self,
         plan: &StepPlan,
         capacity: &Capacity,
         features: &[f32],
         slots: &mut Slots,
+        pace: &mut Pace<impl AsyncFn()>,
     ) -> Result<()> {
         let HostDraft { model: Some(model), program, states, .. } = self else { return Ok(()) };
         let batch = drafting::follow(plan, capacity, &slots.tables, 1, program.reads_next)?;
@@ -98,7 +101,7 @@ impl HostDraft {
                     let kernel = StoreStates { width: model.config.hidden };
                     kernel.reference(&batch, &model.acts[&Act::Residual], &slots.results, states);
                 }
-                op => model.run(op, &batch, slots)?,
+                op => model.run_in_pieces(op, &batch, slots, pace).await?,
             }
         }
         Ok(())

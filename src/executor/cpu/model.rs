@@ -1,10 +1,13 @@
 //! The forward pass of a model in host memory.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, collections::HashMap, ops::Range, rc::Rc};
 
-use super::super::{
-    kv_places::{KvPlace, kinds_of_places, kv_places, layer_window},
-    shapes::{self, RopeTables, Widths},
+use super::{
+    super::{
+        kv_places::{KvPlace, kinds_of_places, kv_places, layer_window},
+        shapes::{self, RopeTables, Widths},
+    },
+    pace::Pace,
 };
 use crate::{
     Result,
@@ -18,11 +21,30 @@ use crate::{
     weights::{HostWeights, ensure_room},
 };
 
+/// As many multiplications take some hundredths of a second.
+const PIECE: usize = 1 << 24;
+
+/// A piece of an operation: one of `of` shares of the columns that a product fills.
+#[derive(Clone, Copy)]
+struct Piece {
+    index: usize,
+    of: usize,
+}
+
+impl Piece {
+    const WHOLE: Piece = Piece { index: 0, of: 1 };
+
+    fn part(self, columns: usize) -> Range<usize> {
+        self.index * columns / self.of..(self.index + 1) * columns / self.of
+    }
+}
+
 /// A model in host memory, with its activations and KV cache.
 pub(super) struct HostModel {
     pub(super) config: ModelConfig,
     widths: Widths,
-    program: Vec<Op>,
+    program: Rc<[Op]>,
+    pub(super) piece: usize, // multiplications of a piece of a product, about
     pub(super) weights: HostWeights,
     ropes: RopeTables,
     pub(super) acts: HashMap<Act, Vec<f32>>, // [rows][row_stride(width)]
@@ -64,7 +86,8 @@ impl HostModel {
         };
         let rope_factors = vector(&weights, config.rope_factors(capacity.context))?;
         Ok(HostModel {
-            program,
+            program: program.into(),
+            piece: PIECE,
             ropes: shapes::rope_tables(&config, rope_factors, capacity.context),
             kv: kinds_of_places(&kv_places, &kinds).into_iter().map(cache).collect(),
             kv_places,
@@ -100,7 +123,7 @@ impl HostModel {
                 let x = x.chunks_exact(row_stride(k)).take(rows).flat_map(|x| &x[..k]);
                 observer(product, &x.copied().collect::<Vec<_>>(), matrix)?;
             }
-            self.run(&op, batch, slots)?;
+            self.run(&op, Piece::WHOLE, batch, slots)?;
         }
         Ok(())
     }
@@ -122,14 +145,46 @@ impl HostModel {
         }
     }
 
-    pub(super) fn run_all(&mut self, batch: &Batch, slots: &mut Slots) -> Result<()> {
-        let program = std::mem::take(&mut self.program);
-        let ran = program.iter().try_for_each(|op| self.run(op, batch, slots));
-        self.program = program;
-        ran
+    pub(super) async fn run_all(
+        &mut self,
+        batch: &Batch,
+        slots: &mut Slots,
+        pace: &mut Pace<impl AsyncFn()>,
+    ) -> Result<()> {
+        for op in Rc::clone(&self.program).iter() {
+            self.run_in_pieces(op, batch, slots, pace).await?;
+        }
+        Ok(())
     }
 
-    pub(super) fn run(&mut self, op: &Op, batch: &Batch, slots: &mut Slots) -> Result<()> {
+    /// Runs an operation, a large product in pieces.
+    pub(super) async fn run_in_pieces(
+        &mut self,
+        op: &Op,
+        batch: &Batch,
+        slots: &mut Slots,
+        pace: &mut Pace<impl AsyncFn()>,
+    ) -> Result<()> {
+        let of = self.pieces(op, batch)?;
+        for index in 0..of {
+            self.run(op, Piece { index, of }, batch, slots)?;
+            pace.keep().await;
+        }
+        Ok(())
+    }
+
+    /// Number of pieces of an operation.
+    fn pieces(&self, op: &Op, batch: &Batch) -> Result<usize> {
+        let Op::Matmul(product) = op else { return Ok(1) };
+        if product.experts {
+            return Ok(1);
+        }
+        let weights: usize =
+            parts(&self.weights, product.weight)?.map(|(_, part)| part.n * part.k).sum();
+        Ok((rows_of(product).count(batch) as usize * weights).div_ceil(self.piece).max(1))
+    }
+
+    fn run(&mut self, op: &Op, piece: Piece, batch: &Batch, slots: &mut Slots) -> Result<()> {
         let HostModel { config, widths, weights, acts, routes, kv_places, kv, ropes, .. } = self;
         let Slots { tables, pooled, last_samples, adjustments, results } = slots;
         let window = |layer| layer_window(config, layer, tables.groups().widest());
@@ -144,7 +199,7 @@ impl HostModel {
             Op::Matmul(product) => {
                 let Product { x: from, norm, parts: of_x, weight, bias, scale, cap, .. } = product;
                 let Product { out: into, output: whole, .. } = product;
-                let rows = if from == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows };
+                let rows = rows_of(&product);
                 let experts = config.experts.as_ref().filter(|_| product.experts);
                 let count = experts.map_or(1, |experts| experts.count);
                 let width =
@@ -181,7 +236,10 @@ impl HostModel {
                     };
                     let bias = vector(weights, bias)?;
                     match kernel.experts {
-                        None => kernel.reference(rows_of_x, &x, part, &[], bias, &mut y),
+                        None => {
+                            let columns = piece.part(kernel.columns());
+                            kernel.reference_of(columns, rows_of_x, &x, part, &[], bias, &mut y);
+                        }
                         Some(experts) => {
                             kernel.expert_reference(experts, routes, &x, part, &[], bias, &mut y);
                         }
@@ -284,6 +342,11 @@ impl HostModel {
 
 pub(super) fn out(acts: &mut HashMap<Act, Vec<f32>>, act: Act) -> &mut Vec<f32> {
     acts.entry(act).or_default()
+}
+
+/// The rows of x that a product takes.
+fn rows_of(product: &Product) -> RowsOf {
+    if product.x == Act::Last { RowsOf::LogitRows } else { RowsOf::Rows }
 }
 
 /// The first rows of x, normalised.

@@ -91,6 +91,7 @@ fn run(
         ..Default::default()
     };
     executor.submit(&StepPlan { seqs: vec![seq], ..Default::default() }).expect("a valid step");
+    block_on(executor.result(async || {})).expect("it runs");
     let model = executor.draft.as_ref().and_then(|draft| draft.model.as_ref()).expect("a head");
     model.acts[&Act::Logits][..model.config.vocab].to_vec()
 }
@@ -129,4 +130,20 @@ fn draft_heads_compute_the_logits_of_their_references() {
         }
     }
     assert_eq!(checked, 12 * 4 * 2);
+}
+
+#[test]
+fn a_product_in_pieces_has_the_bits_of_a_whole_one() {
+    let tokens: Vec<u32> = (1..20).collect();
+    let logits = |piece: usize| {
+        let mut executor = block_on(load("draft/llama3", "llama3_bf16")).expect("it loads");
+        executor.target.piece = piece;
+        run(&mut executor, 0, 0, &tokens, 0);
+        executor.target.acts[&Act::Logits].clone()
+    };
+    let whole = logits(usize::MAX);
+    assert!(whole.iter().any(|logit| *logit != 0.0));
+    for piece in [1, 5000] {
+        assert_eq!(logits(piece), whole, "pieces of {piece} multiplications");
+    }
 }

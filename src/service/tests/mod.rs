@@ -91,7 +91,7 @@ impl Executor for Script {
         Ok(())
     }
 
-    async fn result(&mut self) -> Result<StepResult> {
+    async fn result(&mut self, _turn: impl AsyncFn()) -> Result<StepResult> {
         let plan = self.plans.pop_front().expect("a step is in flight");
         let mut shared = self.shared.borrow_mut();
         let mut samples = Vec::new();

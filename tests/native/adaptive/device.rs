@@ -179,7 +179,7 @@ impl Executor for Modelled {
         Ok(())
     }
 
-    async fn result(&mut self) -> Result<StepResult> {
+    async fn result(&mut self, _turn: impl AsyncFn()) -> Result<StepResult> {
         let (end, result) = self.in_flight.pop_front().expect("a step is in flight");
         self.clock.set(self.clock.get().max(end));
         Ok(result)

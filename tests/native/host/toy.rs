@@ -78,7 +78,7 @@ impl Executor for Toy {
         Ok(())
     }
 
-    async fn result(&mut self) -> Result<StepResult> {
+    async fn result(&mut self, _turn: impl AsyncFn()) -> Result<StepResult> {
         let (plan, end) = self.plans.remove(0);
         if let Some((device, _)) = &self.device {
             device.now.set(device.now().max(end));

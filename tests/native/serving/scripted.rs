@@ -377,7 +377,7 @@ impl<const DEPTH: usize> Executor for Scripted<DEPTH> {
         Ok(())
     }
 
-    async fn result(&mut self) -> Result<StepResult> {
+    async fn result(&mut self, _turn: impl AsyncFn()) -> Result<StepResult> {
         self.lost(Failure::Result(self.returned))?;
         self.returned += 1;
         let (_, mut result) = self.in_flight.pop_front().expect("a step is in flight");

@@ -53,7 +53,7 @@ fn a_random_head_drafts_like_its_reference(name: &str, device: Device) {
             let read_logits = seq.rows() <= 1 + MAX_DRAFTS;
             let plan = StepPlan { seqs: vec![seq], read_logits, ..Default::default() };
             executor.submit(&plan).expect("a valid step");
-            pollster::block_on(executor.result()).expect("the device lives")
+            pollster::block_on(executor.result(async || {})).expect("the device lives")
         };
         let read = run(seq(slot, 0, &tokens[..end], 0));
         assert_eq!(read.samples[0].token, tokens[end], "the target's own token");
