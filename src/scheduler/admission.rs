@@ -179,8 +179,7 @@ impl Scheduler {
     }
 
     /// Makes room for a tab with nothing running: preempts the last request of the busiest tab, if that
-    /// tab runs several and the waiting request ranks higher. If it waits for a slot, one whose time slice
-    /// is over is preempted; without blocks to spare much would be computed again.
+    /// tab runs several and the waiting request ranks higher, else one whose time slice is over.
     fn preempt_for(&mut self, tab: TabId, needs_slot: bool) {
         if self.running_of(tab) > 0
             || !self.draining.is_empty()
@@ -196,8 +195,7 @@ impl Scheduler {
             let seq = &self.running[*at];
             self.running_of(seq.tab) > 1 && self.queue.is_before(tab, seq)
         };
-        let slice_over = || self.slice_over(tab).filter(|_| needs_slot);
-        if let Some(at) = busiest.filter(may_preempt).or_else(slice_over) {
+        if let Some(at) = busiest.filter(may_preempt).or_else(|| self.slice_over(tab, needs_slot)) {
             self.preempt_soon(at);
         }
     }
@@ -206,11 +204,13 @@ impl Scheduler {
         self.running.iter().filter(|seq| seq.tab == tab).count()
     }
 
-    /// A running request that had its time slice and is to be preempted for a waiting one of `tab`.
-    fn slice_over(&self, tab: TabId) -> Option<usize> {
+    /// A running request that had its time slice and is to be preempted for a waiting one of `tab`. One that
+    /// is preempted for its blocks is computed again: first it gets as many tokens as that costs.
+    fn slice_over(&self, tab: TabId, keeps_blocks: bool) -> Option<usize> {
         let over = |at: &usize| {
             let seq = &self.running[*at];
-            seq.has_had(Queue::QUANTUM as usize)
+            let lost = if keeps_blocks { 0 } else { seq.admitted() };
+            seq.has_had((10 * lost).max(Queue::QUANTUM as usize))
                 && self.queue.trails(tab, seq.tab)
                 && self.queue.is_before(tab, seq)
         };

@@ -241,6 +241,11 @@ impl Sequence {
         self.generates() && self.computed() >= self.prompt && self.remaining() <= 1
     }
 
+    /// Tokens that were known on its last admission.
+    pub fn admitted(&self) -> usize {
+        self.admitted
+    }
+
     /// Whether this many tokens were added since its last admission.
     pub fn has_had(&self, tokens: usize) -> bool {
         self.tokens.len() >= self.admitted + tokens

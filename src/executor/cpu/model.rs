@@ -32,8 +32,6 @@ struct Piece {
 }
 
 impl Piece {
-    const WHOLE: Piece = Piece { index: 0, of: 1 };
-
     fn part(self, columns: usize) -> Range<usize> {
         self.index * columns / self.of..(self.index + 1) * columns / self.of
     }
@@ -123,7 +121,7 @@ impl HostModel {
                 let x = x.chunks_exact(row_stride(k)).take(rows).flat_map(|x| &x[..k]);
                 observer(product, &x.copied().collect::<Vec<_>>(), matrix)?;
             }
-            self.run(&op, Piece::WHOLE, batch, slots)?;
+            self.run(&op, Piece { index: 0, of: 1 }, batch, slots)?;
         }
         Ok(())
     }

@@ -271,6 +271,26 @@ fn with_more_tabs_than_slots_they_take_turns_in_time_slices() {
 }
 
 #[test]
+fn where_blocks_lack_they_take_turns_too() {
+    // Slots for all, memory for four, and each answer is as long as the one before.
+    for longest in [400_usize, 1200, 3000] {
+        let mut scheduler = with(256, 16, 4 * (20 + longest).div_ceil(16), |_| {});
+        let ask =
+            |tab: u64| Request { prompt: vec![tab as u32 + 1; 20], ..from_tab(tab, 20, longest) };
+        let before = add(&mut scheduler, ask(16));
+        first_tokens(&mut scheduler, &[before]);
+        let ids: Vec<RequestId> = (0..16).map(|tab| add(&mut scheduler, ask(tab))).collect();
+        let needed = 16 * (20 + longest - 1);
+        let (mut first, rows) = first_tokens(&mut scheduler, &ids);
+        first.sort_unstable();
+        assert!(first[15] < 4 * 256 + 100, "{longest} tokens: {first:?}");
+        // Each is computed again once at most.
+        let preemptions = scheduler.metrics().num_preemptions;
+        assert!(preemptions <= 16, "{longest} tokens: {preemptions}, {rows} rows for {needed}");
+    }
+}
+
+#[test]
 fn a_tab_too_many_costs_a_preemption_a_turn() {
     let mut scheduler = with(256, 4, 2000, |options| options.prefix_caching = true);
     let ids: Vec<RequestId> =
