@@ -5,7 +5,7 @@
 //! | nobody, while a token in flight is waited for | | all wait, so that all decode together |
 //! | sequences that decode | one each | of a sequence that is preempted where blocks lack |
 //! | their drafts | the rest, or half of it where a prompt waits | nobody's: dropped where blocks lack |
-//! | prompts, those of new requests too | the rest, in chunks where several have rows left | of a tab that runs several requests, for one that runs none; of a request whose time slice is over, where slots lack |
+//! | prompts, those of new requests too | the rest, in chunks where several have rows left | of a tab that runs several requests, for one that runs none; of a request whose time slice is over |
 //!
 //! In each line but that of drafts visible tabs come before hidden ones, then those that were served less, then the
 //! [`Policy`](super::Policy); drafts go where they are likeliest. Without free blocks for a decoding sequence nobody is admitted. A step that

@@ -183,6 +183,12 @@ export const wrong: Vue["$props"] = { device: "tpu" };
 
 const FILES = { "chat.ts": CHAT, "errors.ts": ERRORS, "react.tsx": REACT, "templates.ts": TEMPLATES };
 
+// The samples of the package's README, as they stand.
+const readme = await readFile(join(root, "pkg-template/README.md"), "utf8");
+const samples = [...readme.matchAll(/^```js\n(.*?)^```/gms)];
+assert.ok(samples.length >= 2);
+samples.forEach(([, sample], at) => Object.assign(FILES, { [`readme-${at}.ts`]: sample }));
+
 for (const resolution of ["bundler", "node16", "nodenext"]) {
   test(`types of OpenAI's package, of React, Vue and Svelte: ${resolution}`, async () => {
     for (const [file, text] of Object.entries(FILES)) await project.write(file, text);

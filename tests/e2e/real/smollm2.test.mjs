@@ -71,3 +71,49 @@ test("as a file", async () => {
   assert.equal(info.device, "gpu");
   assert.equal(asked, 0);
 });
+
+test("a step on the processor keeps nobody waiting who asks whether the worker lives", async () => {
+  const { alive, steps } = await page.evaluate(
+    async ([url, content]) => {
+      const { PROTOCOL, VERSION } = await import("./tabloom/version.js");
+      const { port } = new SharedWorker("./tabloom/worker.js", { type: "module", name: "by hand" });
+      /** The first message that this is true of. */
+      const heard = (test) =>
+        /** @type {Promise<any>} */ (
+          new Promise((resolve) => {
+            port.addEventListener("message", ({ data }) => test(data) && resolve(data));
+          })
+        );
+      const call = (message) => {
+        const over = heard(({ type, id }) => id === message.id && ["value", "end", "error"].includes(type));
+        port.postMessage(message);
+        return over;
+      };
+      const here = heard(({ type }) => type === "here");
+      port.start();
+      await here;
+      const page = { tab: null, visible: true, isolation: "shared" };
+      await call({ type: "hello", id: 1, version: VERSION, protocol: PROTOCOL, ...page });
+      await call({ type: "load", id: 2, url, options: { device: "cpu" } });
+      let isOver = false;
+      const request = { messages: [{ role: "user", content }], max_tokens: 1 };
+      const answer = call({ type: "chat", id: 3, request, moment: { now: 1, entropy: 1 } }).finally(
+        () => (isOver = true),
+      );
+      let alive = 0;
+      for (let id = 1000; !isOver; id++) {
+        const ping = heard((data) => data.id === id && data.type === "alive");
+        port.postMessage({ type: "ping", id });
+        await Promise.race([ping, answer]);
+        alive++;
+      }
+      if ((await answer).type === "error") throw new Error(JSON.stringify(await answer));
+      const { value } = await call({ type: "metrics", id: 4 });
+      port.postMessage({ type: "bye" });
+      return { alive, steps: value.steps };
+    },
+    [new URL(`models/real/${FILE}`, page.url()).href, "How many stars are there? ".repeat(5)],
+  );
+  // Within one step the worker would not have heard a second ping.
+  assert.ok(alive > 3 * steps, `${alive} pings were answered in ${steps} steps`);
+});
