@@ -50,6 +50,7 @@ declare var host: Own;
 declare var hosts: Own;
 declare var languageModel: Own;
 declare var lc: Own;
+declare var listening: Own;
 declare var load: Own;
 declare var loading: Own;
 declare var metrics: Own;

@@ -39,6 +39,8 @@ export class Session {
   #onProgress = null;
   #closed = new AbortController();
   #stays = new Stays(this.#closed.signal);
+  /** @type {AbortSignal | null} the latest of them in which a host was looked for */
+  #stay = null;
   /** @type {Host | null} */
   #host = null;
   /** @type {Promise<void> | null} */
@@ -153,7 +155,8 @@ export class Session {
   async #connect() {
     for (const deaths = []; ; ) {
       const stay = await unlessAborted(this.#stays.current(), this.#closed.signal);
-      whenAborted(stay, () => this.#ladder.close());
+      if (stay !== this.#stay) whenAborted(stay, () => this.#ladder.close());
+      this.#stay = stay;
       try {
         return await this.#attach(await this.#ladder.climb(stay));
       } catch (/** @type {any} */ error) {

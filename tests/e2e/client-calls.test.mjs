@@ -5,6 +5,7 @@ import {
   RUNGS,
   ask,
   begin,
+  context,
   delayMessages,
   fates,
   load,
@@ -49,6 +50,29 @@ for (const host of RUNGS) {
       fates.chat.push({ count: 50 });
       assert.deepEqual(numbers(await read(await open({ host }))), upTo(50));
       assert.equal(reported("chat").length, 5);
+    });
+
+    test("no listener is left of hosts that are gone", async () => {
+      await context.addInitScript(() => {
+        const listeners = [];
+        const { addEventListener } = EventTarget.prototype;
+        EventTarget.prototype.addEventListener = function (type, listener, options) {
+          const until = typeof options === "object" ? options?.signal : undefined;
+          if (this === document || this instanceof AbortSignal) listeners.push({ of: this, type, until });
+          return addEventListener.call(this, type, listener, options);
+        };
+        globalThis.listening = () =>
+          listeners.filter(({ of, until }) => !until?.aborted && !(of instanceof AbortSignal && of.aborted)).length;
+      });
+      const page = await open({ host });
+      const listening = [];
+      for (const deaths of [1, 1, 3]) {
+        fates.chat = Array.from({ length: deaths }, (_, at) => ({ fate: "close", at: at + 1, count: 9 }));
+        fates.chat.push({ count: 9 });
+        assert.deepEqual(numbers(await read(page)), upTo(9));
+        listening.push(await page.evaluate(() => globalThis.listening()));
+      }
+      assert.deepEqual(listening, Array(3).fill(listening[0]));
     });
 
     test("a stream of text completions goes on, each of its answers", async () => {

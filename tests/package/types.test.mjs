@@ -187,7 +187,7 @@ const FILES = { "chat.ts": CHAT, "errors.ts": ERRORS, "react.tsx": REACT, "templ
 const readme = await readFile(join(root, "pkg-template/README.md"), "utf8");
 const samples = [...readme.matchAll(/^```js\n(.*?)^```/gms)];
 assert.ok(samples.length >= 2);
-samples.forEach(([, sample], at) => Object.assign(FILES, { [`readme-${at}.ts`]: sample }));
+for (const [at, [, sample]] of samples.entries()) FILES[`readme-${at}.ts`] = sample;
 
 for (const resolution of ["bundler", "node16", "nodenext"]) {
   test(`types of OpenAI's package, of React, Vue and Svelte: ${resolution}`, async () => {
