@@ -49,6 +49,12 @@ const PROMPT_API_ON_CPU = `
   export * from "./tabloom/prompt-api.js";
   export const languageModel = (source, options) => packaged(source, { device: "cpu", ...options });`;
 
+/** The page of the guide's test. */
+const PLAYWRIGHT = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>A chat to test</title><link rel="icon" href="icon.svg">
+<script type="module" src="./tabloom/element.js"></script>
+<tabloom-chat model="/models/my-model/" device="cpu" temperature="0"></tabloom-chat>`;
+
 /** In place of the package's registry, wherever it is: every name leads to the built-in model. */
 const REGISTRY = `export const REGISTRY = { "qwen3-0.6b": "/models/qwen3-0.6b/" };`;
 
@@ -93,6 +99,7 @@ before(async () => {
       "guide.html": PAGE,
       "on-cpu.js": ON_CPU,
       "prompt-api-on-cpu.js": PROMPT_API_ON_CPU,
+      "playwright.html": PLAYWRIGHT,
       ...Object.fromEntries(pages),
     },
     "tabloom/": registry,
@@ -129,6 +136,22 @@ test("there are guides, and code in them", () => {
   for (const name of [...guides, "README.md"]) {
     assert.ok(blocks(name).some(isScript), `${name} has no code`);
   }
+});
+
+test("Playwright tests a chat as the guide says", async () => {
+  const [{ code }, ...more] = all.filter(({ code }) => code.includes('"@playwright/test"'));
+  assert.deepEqual(more, []);
+  const address = "http://localhost:3000/";
+  assert.ok(code.includes(address));
+  const body = code.replace(/^import .*$/m, "").replace(address, `${server.url}playwright.html`);
+  const tests = [];
+  // What of @playwright/test it uses, over the same browser.
+  const expect = (locator) => ({
+    toContainText: (hasText, options) => locator.filter({ hasText }).waitFor(options),
+  });
+  new Function("test", "expect", body)((_name, run) => tests.push(run), expect);
+  assert.equal(tests.length, 1);
+  await visit("playwright.html", (page) => tests[0]({ page }));
 });
 
 test("the types of all code are right", () => {
