@@ -6,6 +6,8 @@ mod pace;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
+
 use futures::{FutureExt, future::ready};
 
 use self::{
@@ -35,6 +37,8 @@ pub struct CpuExecutor {
     slots: Slots,
     host: HostBlocks,
     submitted: Option<Submitted>,
+    /// Results of steps that were computed because a later one was submitted.
+    done: VecDeque<StepResult>,
 }
 
 /// A step that is to be computed.
@@ -89,7 +93,8 @@ impl CpuExecutor {
         let widths = Widths { features, ..Default::default() };
         let target = HostModel::new(config, widths, program, weights, &capacity, kinds)?;
         let host = HostBlocks::new(capacity.host);
-        Ok((CpuExecutor { capacity, target, draft, slots, host, submitted: None }, refused))
+        let (submitted, done) = Default::default();
+        Ok((CpuExecutor { capacity, target, draft, slots, host, submitted, done }, refused))
     }
 
     /// Runs the layers on a step's rows and calls `observer` before each matrix product with the
@@ -118,6 +123,32 @@ impl CpuExecutor {
     pub fn into_weights(self) -> HostWeights {
         self.target.weights
     }
+
+    /// Computes the submitted step, if there is one.
+    async fn compute(&mut self, turn: impl AsyncFn()) -> Result<Option<StepResult>> {
+        let CpuExecutor { capacity, target, draft, slots, submitted, .. } = self;
+        let Some(Submitted { plan, lost }) = submitted.take() else { return Ok(None) };
+        let (plan, pace) = (&plan, &mut Pace::new(turn));
+        let batch = Batch::encode(plan, capacity, &slots.tables, 1)?;
+        if let Some(draft) = draft {
+            draft.draft(plan, capacity, target, slots, pace).await?;
+        }
+        target.run_all(&batch, slots, pace).await?;
+        if let Some(draft) = draft {
+            draft.follow(plan, capacity, &target.acts[&Act::Features], slots, pace).await?;
+        }
+        let (vocab, hidden) = (target.config.vocab, target.config.hidden);
+        let outcome = Outcome::of(plan, vocab);
+        let (samples, scores) = outcome.read(&slots.results);
+        let sum = |slot: &u32| &slots.pooled[*slot as usize * row_stride(hidden)..][..hidden];
+        let embeddings = outcome.embedded.iter().map(|slot| pool::unit(sum(slot))).collect();
+        let mut result = StepResult { samples, scores, embeddings, lost, ..Default::default() };
+        if plan.read_logits {
+            let rows = target.acts[&Act::Logits].chunks_exact(row_stride(vocab));
+            result.logits = rows.take(plan.rows()).flat_map(|row| &row[..vocab]).copied().collect();
+        }
+        Ok(Some(result))
+    }
 }
 
 impl Executor for CpuExecutor {
@@ -139,10 +170,11 @@ impl Executor for CpuExecutor {
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
-        let CpuExecutor { capacity, target, draft, slots, host, submitted } = self;
-        if submitted.is_some() {
-            return Err(refused("the step before it is in flight"));
+        // It may depend on what the step before it samples.
+        if let Some(computed) = self.compute(async || {}).now_or_never() {
+            self.done.extend(computed?);
         }
+        let CpuExecutor { capacity, target, draft, slots, host, submitted, .. } = self;
         slots.tables.update(plan, |_, _| {})?;
         // An invalid plan must be refused before it is resolved.
         Batch::encode(plan, capacity, &slots.tables, 1)?;
@@ -163,29 +195,14 @@ impl Executor for CpuExecutor {
     }
 
     async fn result(&mut self, turn: impl AsyncFn()) -> Result<StepResult> {
-        let CpuExecutor { capacity, target, draft, slots, submitted, .. } = self;
-        let step = submitted.take().ok_or_else(|| refused("no step is in flight"))?;
-        let (Submitted { plan, lost }, mut pace) = (step, Pace::new(turn));
-        let (plan, pace) = (&plan, &mut pace);
-        let batch = Batch::encode(plan, capacity, &slots.tables, 1)?;
-        if let Some(draft) = draft {
-            draft.draft(plan, capacity, target, slots, pace).await?;
-        }
-        target.run_all(&batch, slots, pace).await?;
-        if let Some(draft) = draft {
-            draft.follow(plan, capacity, &target.acts[&Act::Features], slots, pace).await?;
-        }
-        let (vocab, hidden) = (target.config.vocab, target.config.hidden);
-        let outcome = Outcome::of(plan, vocab);
-        let (samples, scores) = outcome.read(&slots.results);
-        let sum = |slot: &u32| &slots.pooled[*slot as usize * row_stride(hidden)..][..hidden];
-        let embeddings = outcome.embedded.iter().map(|slot| pool::unit(sum(slot))).collect();
-        let mut result = StepResult { samples, scores, embeddings, lost, ..Default::default() };
-        if plan.read_logits {
-            let rows = target.acts[&Act::Logits].chunks_exact(row_stride(vocab));
-            result.logits = rows.take(plan.rows()).flat_map(|row| &row[..vocab]).copied().collect();
-        }
-        Ok(result)
+        let result = match self.done.pop_front() {
+            None => self.compute(turn).await?,
+            done => done,
+        };
+        result.ok_or_else(|| Error::InvalidRequest {
+            param: "step".into(),
+            message: "no step is in flight".into(),
+        })
     }
 
     fn read_blocks(&mut self, blocks: &[u32]) -> Option<BlockRead> {
@@ -205,10 +222,6 @@ impl Executor for CpuExecutor {
             models.iter_mut().flat_map(|model| model.block(0)).map(|w| w.len()).sum();
         words.len() == expected && self.host.store(block, words)
     }
-}
-
-fn refused(message: &str) -> Error {
-    Error::InvalidRequest { param: "step".into(), message: message.into() }
 }
 
 /// The content of a block, place by place.
