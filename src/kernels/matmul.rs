@@ -217,22 +217,10 @@ impl Kernel for Matmul {
 }
 
 impl Matmul {
-    /// CPU reference, for the first `rows` rows of x; absent operands are empty.
-    pub fn reference(
-        &self,
-        rows: usize,
-        x: &[f32],
-        matrix: &HostMatrix,
-        norm_weight: &[f32],
-        bias: &[f32],
-        out: &mut [f32],
-    ) {
-        self.reference_of(0..self.columns(), rows, x, matrix, norm_weight, bias, out);
-    }
-
-    /// The same for some of the columns that the matrix fills.
+    /// CPU reference, for the first `rows` rows of x and some of the [`Matmul::columns`]; absent operands are
+    /// empty.
     #[allow(clippy::too_many_arguments)] // the operands of a product
-    pub fn reference_of(
+    pub fn reference(
         &self,
         columns: Range<usize>,
         rows: usize,
@@ -247,7 +235,7 @@ impl Matmul {
         self.multiply(columns, &rows, 0, x, matrix, norm_weight, bias, out);
     }
 
-    /// The same for the expert choices of `routes`.
+    /// CPU reference for the expert choices of `routes`, all columns.
     #[allow(clippy::too_many_arguments)] // the operands of a product
     pub fn expert_reference(
         &self,
@@ -266,16 +254,8 @@ impl Matmul {
             let rows: Vec<_> = chosen.map(|(choice, _)| (experts.row(choice), choice)).collect();
             if !rows.is_empty() {
                 let bias = if self.bias { &bias[expert * self.n..] } else { bias };
-                self.multiply(
-                    0..self.columns(),
-                    &rows,
-                    held * self.n,
-                    x,
-                    matrix,
-                    norm_weight,
-                    bias,
-                    out,
-                );
+                let first = held * self.n;
+                self.multiply(0..self.columns(), &rows, first, x, matrix, norm_weight, bias, out);
             }
         }
     }

@@ -10,6 +10,9 @@ use super::{
 };
 use crate::speculate::Load;
 
+/// Tokens that a request gets for each that it had on admission, before it is preempted for its blocks.
+const SLICE_FOR_BLOCKS: usize = 10;
+
 /// The outcome of freeing blocks for a running sequence.
 pub(super) enum Room {
     Found,
@@ -205,12 +208,12 @@ impl Scheduler {
     }
 
     /// A running request that had its time slice and is to be preempted for a waiting one of `tab`. One that
-    /// is preempted for its blocks is computed again: first it gets as many tokens as that costs.
-    fn slice_over(&self, tab: TabId, keeps_blocks: bool) -> Option<usize> {
+    /// is preempted for its blocks is computed again, so its slice is the longer, the more it had.
+    fn slice_over(&self, tab: TabId, needs_slot: bool) -> Option<usize> {
         let over = |at: &usize| {
             let seq = &self.running[*at];
-            let lost = if keeps_blocks { 0 } else { seq.admitted() };
-            seq.has_had((10 * lost).max(Queue::QUANTUM as usize))
+            let worth = if needs_slot { 0 } else { SLICE_FOR_BLOCKS * seq.admitted() };
+            seq.has_had(worth.max(Queue::QUANTUM as usize))
                 && self.queue.trails(tab, seq.tab)
                 && self.queue.is_before(tab, seq)
         };

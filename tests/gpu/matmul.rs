@@ -70,7 +70,7 @@ impl Case {
     fn reference(&self) -> Vec<f32> {
         let mut out = self.before.clone();
         let Case { op, matrix, x, norm, bias, .. } = self;
-        op.reference(self.rows(), x, matrix, norm, bias, &mut out);
+        op.reference(0..op.columns(), self.rows(), x, matrix, norm, bias, &mut out);
         out
     }
 

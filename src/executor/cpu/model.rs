@@ -236,7 +236,7 @@ impl HostModel {
                     match kernel.experts {
                         None => {
                             let columns = piece.part(kernel.columns());
-                            kernel.reference_of(columns, rows_of_x, &x, part, &[], bias, &mut y);
+                            kernel.reference(columns, rows_of_x, &x, part, &[], bias, &mut y);
                         }
                         Some(experts) => {
                             kernel.expert_reference(experts, routes, &x, part, &[], bias, &mut y);
