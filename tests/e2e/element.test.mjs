@@ -1471,15 +1471,20 @@ test("removal ends a real answer and a download", async () => {
   const other = await open("one.html");
   await other.page.evaluate(() => document.querySelector("tabloom-chat").load());
   const { page, input } = await open("one.html");
+  await page.evaluate(async () => {
+    const { completions } = (await document.querySelector("tabloom-chat").load()).chat;
+    const { create } = completions;
+    // A story that is not over before it is ended.
+    completions.create = /** @type {typeof create} */ (
+      (params, options) => create({ ...params, ignore_eos: true, max_completion_tokens: 900 }, options)
+    );
+  });
   await input.fill(STORY.messages[0].content);
   await input.press("Enter");
-  // In the page itself: the story takes a fraction of a second.
-  await page.waitForFunction(() => {
-    const chat = document.querySelector("tabloom-chat");
-    if (!chat.shadowRoot.querySelector(".assistant .text")?.textContent) return false;
-    chat.remove();
-    return true;
-  });
+  await waitUntil(page, async () =>
+    Boolean(document.querySelector("tabloom-chat").shadowRoot.querySelector(".assistant .text")?.textContent),
+  );
+  await page.evaluate(() => document.querySelector("tabloom-chat").remove());
   await waitUntil(other.page, async () => {
     const { num_requests_running, request_success } = await document.querySelector("tabloom-chat").engine.metrics();
     return num_requests_running === 0 && request_success.abort === 1;

@@ -182,7 +182,7 @@ test("a form that is refused names its place and leaves the engine as it was", a
 test("an abort signal ends a stream, a whole answer, and what has not begun", async () => {
   const result = await page.evaluate(async (messages) => {
     const started = (await engine.metrics()).request_success.abort;
-    const params = { messages, temperature: 0 };
+    const params = { messages, ignore_eos: true, max_completion_tokens: 900 };
     const stream = new AbortController();
     const chunks = await engine.chat.completions.create({ ...params, stream: true }, stream);
     let seen = 0;
