@@ -62,24 +62,16 @@ impl<const MOST: usize> FromRequest<Arc<App>> for Body<MOST> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Body<MOST>, Failure> {
-        check_type(request.headers())?;
+        let mut refused = check_type(request.headers()).err();
         let late = Instant::now() + SLOWEST;
         let body = request.into_body();
         let expected =
             body.size_hint().upper().map_or(MOST, |bytes| bytes.min(MOST as u64) as usize);
         let mut room = None;
-        if expected > SMALL {
+        if expected > SMALL && refused.is_none() {
             let acquired = app.bodies.clone().acquire_many_owned(expected as u32);
             room = timeout(PATIENCE, acquired).await.ok().and_then(Result::ok);
-            if room.is_none() {
-                let message = format!("found no room for a body of {expected} bytes. Try again");
-                return Err(Failure::new(
-                    StatusCode::TOO_MANY_REQUESTS,
-                    "queue_full",
-                    None,
-                    message,
-                ));
-            }
+            refused = room.is_none().then(|| no_room(expected));
         }
         let (mut bytes, mut length) = (Vec::new(), 0);
         let mut chunks = body.into_data_stream();
@@ -89,7 +81,10 @@ impl<const MOST: usize> FromRequest<Arc<App>> for Body<MOST> {
                 Failure::new(StatusCode::BAD_REQUEST, "invalid_request", None, message)
             })?;
             length += chunk.len();
-            if length <= MOST {
+            if length > MOST {
+                refused.get_or_insert_with(|| too_long(MOST));
+            }
+            if refused.is_none() {
                 bytes.extend(&chunk);
             } else if length <= MOST_READ {
                 // Clients read the response only after they have sent the body.
@@ -98,12 +93,10 @@ impl<const MOST: usize> FromRequest<Arc<App>> for Body<MOST> {
                 break;
             }
         }
-        if length > MOST {
-            let message = format!("found a longer body, expected at most {MOST} bytes");
-            let status = StatusCode::PAYLOAD_TOO_LARGE;
-            return Err(Failure::new(status, "payload_too_large", None, message));
+        match refused {
+            Some(failure) => Err(failure),
+            None => Ok(Body { bytes, room }),
         }
-        Ok(Body { bytes, room })
     }
 }
 
@@ -116,6 +109,16 @@ fn check_type(headers: &HeaderMap) -> Result<(), Failure> {
     }
     let message = format!("found content-type {kind:?}, expected application/json");
     Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", None, message))
+}
+
+fn no_room(expected: usize) -> Failure {
+    let message = format!("found no room for a body of {expected} bytes. Try again");
+    Failure::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", None, message)
+}
+
+fn too_long(most: usize) -> Failure {
+    let message = format!("found a longer body, expected at most {most} bytes");
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", None, message)
 }
 
 fn too_slow() -> Failure {

@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { after, before, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { within } from "../within.mjs";
 import { start } from "./server.mjs";
 
@@ -40,6 +41,23 @@ async function exchange(bytes) {
 
 function post(path, body) {
   return fetch(server.url + path, { method: "POST", headers: { "content-type": "application/json" }, body });
+}
+
+/** What comes back for a body in pieces; it is read when all of the body is sent, as most clients do. */
+async function slowly(path, type, body) {
+  const { hostname, port } = new URL(server.url);
+  const socket = connect(Number(port), hostname).pause();
+  const send = (bytes) =>
+    new Promise((sent, failed) => socket.write(bytes, (error) => (error ? failed(error) : sent(null))));
+  const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: ${type}\r\n`;
+  await send(`${head}Content-Length: ${body.length}\r\n\r\n`);
+  for (let at = 0; at < body.length; at += 1 << 18) {
+    await setTimeout(50);
+    await send(body.slice(at, at + (1 << 18)));
+  }
+  let answer = "";
+  for await (const chunk of socket.setEncoding("latin1")) answer += chunk;
+  return answer;
 }
 
 /** A request with token ids in its field `name`, of this many bytes. */
@@ -115,6 +133,29 @@ test("two hundred large bodies at once get an answer each, in little memory", as
     [],
   );
   assert.ok((await peak()) - before < 600 * MIB, `${before} bytes became ${await peak()}`);
+});
+
+test("who is refused before a large body has come reads why", async () => {
+  const body = tokens("input", 1.9 * MIB);
+  const refused = await slowly("/v1/embeddings", "text/plain", body);
+  assert.match(refused, /^HTTP\/1.1 415 .*"code":"unsupported_media_type"/s);
+
+  // Two that promise much and send nothing have all the room.
+  const { hostname, port } = new URL(server.url);
+  const head = "POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+  const holding = Array.from({ length: 2 }, () => connect(Number(port), hostname));
+  try {
+    for (const socket of holding) {
+      socket.write(`${head}Expect: 100-continue\r\nContent-Length: ${2 * MIB}\r\n\r\n`);
+      const [ready] = await within("room for a body", once(socket, "data"), 60);
+      assert.match(String(ready), /^HTTP\/1.1 100 /);
+    }
+    const late = await within("an answer", slowly("/v1/embeddings", "application/json", body), 60);
+    assert.match(late, /^HTTP\/1.1 429 .*"code":"queue_full"/s);
+  } finally {
+    for (const socket of holding) socket.destroy();
+  }
+  await answersOthers();
 });
 
 test("two thousand connections that never come to the point are closed, one and all", async () => {
