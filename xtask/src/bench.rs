@@ -51,10 +51,15 @@ enum What {
 }
 
 pub fn run(options: &Options) -> Result<()> {
-    let in_browser = !matches!(options.what, Some(What::Serve | What::Speculate));
-    tools::provide(
-        in_browser.then_some(tools::SITE.into_iter().chain([Tool::Chromium])).into_iter().flatten(),
-    )?;
+    let mut needed = Vec::new();
+    if !matches!(options.what, Some(What::Serve | What::Speculate)) {
+        needed.extend(tools::SITE.into_iter().chain([Tool::Chromium]));
+    }
+    // Where there is no other, the bench runs on the software adapter.
+    if !matches!(options.what, Some(What::Serve)) && !tools::has_driver() {
+        needed.push(Tool::Lavapipe);
+    }
+    tools::provide(needed)?;
     match options.what {
         Some(What::Serve) => return native_alone(options, "serve"),
         Some(What::Speculate) => return native_alone(options, "speculate"),

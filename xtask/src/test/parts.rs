@@ -48,7 +48,9 @@ use Tool::{
     WasmTarget, Webkit,
 };
 
-/// Native programs ask for an adapter, and xtask's own tests for esbuild.
+/// Native programs ask for an adapter.
+const ON_LAVAPIPE: &[Tool] = &[Lavapipe];
+/// xtask's own tests ask for esbuild.
 const NATIVE: &[Tool] = &[Node, NpmPackages, Lavapipe];
 const IN_CHROMIUM: &[Tool] = &[WasmTarget, Node, NpmPackages, Chromium];
 const REAL_FILES: &[Tool] = &[Node, NpmPackages, Lavapipe, RealFiles];
@@ -65,7 +67,7 @@ impl Part {
     /// What a run of all parts checks of it.
     pub fn checks_among_all(self) -> Vec<Check> {
         match self {
-            Self::Apps => vec![apps(pages::Apps::Usual)],
+            Self::Apps => vec![usual_apps()],
             part => part.checks(),
         }
     }
@@ -112,7 +114,7 @@ impl Part {
             }
             Self::Tabs => vec![in_chromium("tabs", "tests of many tabs", "tests/e2e/tabs")],
             Self::Gpu => vec![
-                Check::new("gpu", "GPU tests on lavapipe", NATIVE, || {
+                Check::new("gpu", "GPU tests on lavapipe", ON_LAVAPIPE, || {
                     rust::gpu(&tools::lavapipe()?, &[])
                 })
                 .by_file(|test| files::of_test("tests/gpu", test)),
@@ -169,6 +171,11 @@ fn apps(which: pages::Apps) -> Check {
     })
 }
 
+/// Run again by `--file`, as `--only` builds all.
+fn usual_apps() -> Check {
+    apps(pages::Apps::Usual).again_by("--file tests/apps/apps.test.mjs".into())
+}
+
 /// A check of JavaScript by npm packages' programs, which `work` is given a way to run.
 fn in_node(title: &str, work: fn(Program) -> Result<()>) -> Check {
     Check::new("js", title, &[Node, NpmPackages], move || {
@@ -223,7 +230,7 @@ pub fn file(name: &str) -> Result<Check> {
         ["e2e", "webkit", _] => {
             Check::new("file", name, IN_WEBKIT, || pages::in_webkit(vec![file]))
         }
-        ["apps", ..] => apps(pages::Apps::All),
+        ["apps", ..] => usual_apps(),
         ["package", ..] => Check::new("file", name, IN_CHROMIUM, || pages::of_package(vec![file])),
         _ if path.ends_with(".mjs") => {
             Check::new("file", name, IN_CHROMIUM, || pages::in_chromium(vec![file]))
@@ -236,7 +243,7 @@ pub fn file(name: &str) -> Result<Check> {
             let modules = modules.iter().filter(|module| !["main", "mod"].contains(module));
             let filter: String = modules.map(|module| format!("{module}::")).collect();
             let target = (*target).to_owned();
-            let tools = if target == REAL { REAL_FILES } else { NATIVE };
+            let tools = if target == REAL { REAL_FILES } else { ON_LAVAPIPE };
             Check::new("file", name, tools, move || rust::target(&target, &[&filter]))
         }
         [] => bail!("{path} is no test"),

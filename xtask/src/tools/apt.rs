@@ -4,14 +4,21 @@ use super::find::find_program;
 use crate::process::{Task, minutes};
 use anyhow::{Context, Result};
 
+const INSTALL: [&str; 3] = ["install", "-y", "--no-install-recommends"];
+
 /// The command that installs `packages`, for a person.
 pub fn by_hand(packages: &[&str]) -> String {
-    format!("sudo apt-get update && sudo apt-get install -y {}", packages.join(" "))
+    let install = [&INSTALL, packages].concat().join(" ");
+    format!("sudo apt-get update && sudo apt-get {install}")
 }
 
-/// Whether `install` may do its work here.
-pub fn may_install() -> bool {
-    find_program(&["apt-get"]).is_some() && rights().is_some()
+/// Why `install` cannot do its work here, and what to do about the command that would.
+pub fn obstacle() -> Option<&'static str> {
+    match (find_program(&["apt-get"]), rights()) {
+        (None, _) => Some("There is no apt-get; install by other means what this would"),
+        (_, None) => Some("Installing needs root; run"),
+        _ => None,
+    }
 }
 
 /// Installs `packages`.
@@ -21,7 +28,7 @@ pub fn install(packages: &[&str]) -> Result<()> {
     if let Err(error) = apt_get(rights).arg("update").run() {
         eprintln!("  {error:#}; going on with the package lists at hand");
     }
-    apt_get(rights).args(["install", "-y", "--no-install-recommends"]).args(packages).run()
+    apt_get(rights).args(INSTALL).args(packages).run()
 }
 
 /// The words that give a command root's rights without asking: none for root itself.

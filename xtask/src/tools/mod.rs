@@ -13,7 +13,7 @@ mod vulkan;
 pub use browser::{chromedriver, chromium, firefox, webkit_driver};
 pub use find::find_program;
 pub use npm::{node, npm_packages, script};
-pub use vulkan::{Adapter, lavapipe, swiftshader};
+pub use vulkan::{Adapter, has_driver, lavapipe, swiftshader};
 
 use crate::process::{Task, minutes};
 use crate::workspace;
@@ -81,8 +81,8 @@ pub fn provide(tools: impl IntoIterator<Item = Tool>) -> Result<()> {
         bail!("missing: {names}. First {first}, then run this command again");
     }
     let command = plan.command();
-    if !plan.packages.is_empty() && !apt::may_install() {
-        bail!("missing: {names}. Installing needs root; run:\n  {command}");
+    if let Some(obstacle) = (!plan.packages.is_empty()).then(apt::obstacle).flatten() {
+        bail!("missing: {names}. {obstacle}:\n  {command}");
     }
     eprintln!("  missing: {names}. Installing:\n  {command}");
     plan.run().with_context(|| format!("run this yourself:\n  {command}"))?;
@@ -157,8 +157,8 @@ mod tests {
         ]);
         assert_eq!(
             plan.command(),
-            "sudo apt-get update && sudo apt-get install -y libvulkan1 firefox-esr \
-             && rustup target add x"
+            "sudo apt-get update && sudo apt-get install -y --no-install-recommends \
+             libvulkan1 firefox-esr && rustup target add x"
         );
         assert_eq!(plan.by_hand, ["install Node"]);
     }

@@ -49,14 +49,24 @@ pub fn swiftshader() -> Result<Adapter> {
 /// Mesa's lavapipe: f16, subgroups of 8.
 pub fn lavapipe() -> Result<Adapter> {
     anyhow::ensure!(has_loader(), "no libvulkan.so.1");
-    let folders = ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
-    let files = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
     let is_lavapipe = |file: &PathBuf| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("lvp_icd")
     };
-    let driver = files.map(|entry| entry.path()).find(is_lavapipe).context("no lavapipe")?;
+    let driver = manifests().find(is_lavapipe).context("no lavapipe")?;
     Ok(Adapter { device: "llvmpipe", driver })
+}
+
+/// Whether native programs may find an adapter. Linux needs a driver for that; other systems bring one.
+pub fn has_driver() -> bool {
+    !cfg!(target_os = "linux") || has_loader() && manifests().next().is_some()
+}
+
+/// What drivers tell the Vulkan loader.
+fn manifests() -> impl Iterator<Item = PathBuf> {
+    let folders = ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+    let files = folders.into_iter().filter_map(|folder| fs::read_dir(folder).ok());
+    files.flatten().flatten().map(|entry| entry.path())
 }
 
 fn has_loader() -> bool {
