@@ -5,7 +5,7 @@ use crate::once::Once;
 use crate::process::{Task, minutes};
 use crate::sizes::Sizes;
 use crate::tools::{self, find_program, script};
-use crate::workspace::{self, copy_file, copy_tree, make_empty};
+use crate::workspace::{self, copy_file, copy_tree, files, make_empty};
 use crate::{cargo, notices, types, wasm};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -89,26 +89,6 @@ pub fn pack(package: &Path, folder: &Path) -> Result<PathBuf> {
 /// Measures the code of a built package.
 pub fn sizes(package: &Path) -> Result<Sizes> {
     Sizes::measure(package, &files(package)?)
-}
-
-/// The files of a folder and of those below it, in order.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    list_files(folder, &mut files)?;
-    files.sort();
-    Ok(files)
-}
-
-fn list_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            list_files(&path, files)?;
-        } else {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// The package, its client and the crate carry one version.

@@ -48,38 +48,22 @@ fn add_examples(site: &Path) -> Result<()> {
 
 /// Puts before the service worker which files the page has, by path, and the SHA-256 of each.
 fn list_files(site: &Path, modules: &BTreeSet<String>) -> Result<()> {
-    let worker = site.join("sw.js");
     let mut files = BTreeMap::new();
-    digest_files(site, "", modules, &mut files)?;
+    for file in workspace::files(site)? {
+        let path = file.strip_prefix(site)?;
+        let name = path.to_string_lossy().into_owned();
+        let asked = OF_THE_PAGE.iter().any(|end| path.extension().is_some_and(|own| own == *end));
+        let other = OTHERS.iter().any(|folder| path.starts_with(folder));
+        if !other && (asked || modules.contains(&name)) {
+            let digest = Sha256::digest(fs::read(&file)?);
+            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            files.insert(name, hex);
+        }
+    }
+    let worker = site.join("sw.js");
     let script = fs::read_to_string(&worker).context("www/sw.js")?;
     let files = serde_json::to_string_pretty(&files)?;
     fs::write(&worker, format!("const FILES = {files};\n\n{script}"))?;
-    Ok(())
-}
-
-/// Adds the files of a folder, whose path within the site ends with `/` or is empty.
-fn digest_files(
-    folder: &Path,
-    path: &str,
-    modules: &BTreeSet<String>,
-    files: &mut BTreeMap<String, String>,
-) -> Result<()> {
-    let asked =
-        |file: &Path| OF_THE_PAGE.iter().any(|end| file.extension().is_some_and(|own| own == *end));
-    for entry in fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))? {
-        let file = entry?.path();
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let path = format!("{path}{name}");
-        if file.is_dir() {
-            if !OTHERS.contains(&path.as_str()) {
-                digest_files(&file, &format!("{path}/"), modules, files)?;
-            }
-        } else if modules.contains(&path) || asked(&file) {
-            let digest = Sha256::digest(fs::read(&file)?);
-            let hex = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            files.insert(path, hex);
-        }
-    }
     Ok(())
 }
 

@@ -49,6 +49,21 @@ pub fn copy_tree(from: &Path, to: &Path, keep: &dyn Fn(&Path) -> bool) -> Result
     Ok(())
 }
 
+/// The files of a folder and of those below it, in order.
+pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let entries = fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        match path.is_dir() {
+            true => files.extend(self::files(&path)?),
+            false => files.push(path),
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
 /// Copies one file, naming both ends in the error.
 pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to)

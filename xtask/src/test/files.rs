@@ -3,7 +3,7 @@
 use crate::workspace;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The ending of the tests that Node runs.
 const NODE: &str = ".test.mjs";
@@ -28,8 +28,10 @@ pub fn in_webkit() -> Result<Vec<PathBuf>> {
 
 /// The path from the repository's root of the test that is called `name`, or lies there or below tests/.
 pub fn find(name: &str) -> Result<String> {
-    let mut paths = Vec::new();
-    list(workspace::root(), "tests", &mut paths)?;
+    let root = workspace::root();
+    let below = |file: &PathBuf| Some(file.strip_prefix(root).ok()?.to_string_lossy().into_owned());
+    let files = workspace::files(&root.join("tests"))?;
+    let mut paths: Vec<String> = files.iter().filter_map(below).collect();
     paths.retain(|path| {
         [Some(path.as_str()), path.strip_prefix("tests/"), called(path)].contains(&Some(name))
     });
@@ -55,18 +57,6 @@ fn called(path: &str) -> Option<&str> {
         "main" | "mod" => Some(folder.rsplit('/').next().unwrap_or(folder)),
         name => Some(name),
     }
-}
-
-fn list(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<()> {
-    for entry in fs::read_dir(root.join(folder))? {
-        let entry = entry?;
-        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-        match entry.file_type()?.is_dir() {
-            true => list(root, &path, paths)?,
-            false => paths.push(path),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
