@@ -35,7 +35,7 @@ enum Command {
     /// Run every check and test, or the parts named with --only.
     Test(test::Options),
     /// Name the packages of the system that demo and test install.
-    Packages,
+    SystemPackages,
     /// Measure speed and size, and print one table.
     Bench(bench::Options),
 }
@@ -46,7 +46,7 @@ fn main() -> Result<ExitCode> {
         Command::Package(options) => package::run(&options)?,
         Command::Docs => docs::run()?,
         Command::Test(options) => return test::run(&options),
-        Command::Packages => println!("{}", tools::system_packages().join(" ")),
+        Command::SystemPackages => println!("{}", tools::system_packages().join(" ")),
         Command::Bench(options) => bench::run(&options)?,
     }
     Ok(ExitCode::SUCCESS)
