@@ -147,7 +147,6 @@ mod tests {
         assert_eq!(targets.gpu, ["gpu_kernels"]);
         assert_eq!(targets.browser, ["browser_worker"]);
         assert_eq!(targets.pure, ["goldens"]);
-        assert_eq!(targets.pure, ["goldens"]);
     }
 
     #[test]
