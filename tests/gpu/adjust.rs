@@ -1,6 +1,9 @@
 //! Penalties, bias, masks and log-probabilities on whole models, by both executors.
 
-use crate::support::goldens::{self, folder, golden};
+use crate::support::{
+    goldens::{self, folder, golden},
+    log_softmax,
+};
 use tabloom::{
     executor::AnyExecutor,
     load::Device,
@@ -28,14 +31,6 @@ async fn run(executor: &mut AnyExecutor, seq: SeqPlan, read_logits: bool) -> Ste
     let plan = StepPlan { seqs: vec![seq], read_logits, ..Default::default() };
     executor.submit(&plan).expect("a valid plan");
     executor.result(async || {}).await.expect("it runs")
-}
-
-/// ln softmax(logits) in f64.
-fn log_softmax(logits: &[f32]) -> Vec<f64> {
-    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let shifted = logits.iter().map(|logit| f64::from(*logit) - f64::from(top));
-    let log_sum = shifted.clone().map(f64::exp).sum::<f64>().ln();
-    shifted.map(|logit| logit - log_sum).collect()
 }
 
 fn check(found: &Logprobs, logits: &[f32], token: u32, top: usize, limit: f64) {

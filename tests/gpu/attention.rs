@@ -2,10 +2,9 @@
 
 mod rope;
 
-use crate::support::{Bench, bits, floats, nmse, uniform};
+use crate::support::{Bench, WITHOUT_SUBGROUPS, bits, floats, nmse, uniform};
 use half::f16;
 use tabloom::{
-    gpu::Subgroups,
     kernels::{
         Attention, AttentionMerge, Batch, BlockTables, Kernel, KvGroup, KvKind, KvLayout, Tuning,
         batch::Row, query_heads,
@@ -20,11 +19,6 @@ fn unset(kind: KvKind) -> u32 {
         KvKind::F16 => 0x7E00_7E00,
         KvKind::Int8 => f32::NAN.to_bits(),
     }
-}
-
-/// The variants that differ for these kernels.
-fn tunings() -> [Tuning; 2] {
-    [true, false].map(|barriers| Tuning { subgroups: Subgroups::No, barriers })
 }
 
 /// The heads of a layer.
@@ -359,7 +353,7 @@ fn attention_equals_the_definition() {
                 let error = nmse(&expected, &plain);
                 assert!(error < 1e-11, "plain Rust: {error:e} {shape:?} {seqs:?}");
 
-                for tuning in tunings() {
+                for tuning in WITHOUT_SUBGROUPS {
                     let found = run(&mut bench, tuning, shape, &step, &data, false).await;
                     let error = nmse(&expected, &found);
                     assert!(error < 1e-11, "{error:e} {shape:?} {seqs:?} {tuning:?}");
@@ -425,7 +419,7 @@ fn a_row_has_the_same_bits_alone_in_a_batch_and_at_any_cut_of_its_chunk() {
             seqs.insert(rng.usize(..15), (100, 45));
             let step = shape.step(&mut rng, &seqs);
             let data = Data::new(&mut rng, shape, &step);
-            for tuning in tunings() {
+            for tuning in WITHOUT_SUBGROUPS {
                 let all = run(&mut bench, tuning, shape, &step, &data, false).await;
                 let mut first = 0;
                 for (_, count) in &seqs {
@@ -451,8 +445,7 @@ fn a_row_has_the_same_bits_alone_in_a_batch_and_at_any_cut_of_its_chunk() {
 #[test]
 fn only_small_steps_with_long_contexts_are_split_and_their_partials_fit() {
     let mut rng = fastrand::Rng::with_seed(0);
-    let barriers = Tuning { subgroups: Subgroups::No, barriers: true };
-    let lanes = Tuning { subgroups: Subgroups::No, barriers: false };
+    let [lanes, barriers] = WITHOUT_SUBGROUPS;
     let shape = Heads::new(32, 8, 128);
     let attention = shape.attention(false);
     let mut splits = |tuning, seqs: &[(usize, usize)]| {
@@ -491,7 +484,7 @@ fn a_row_attends_to_all_of_a_context_of_70_000_tokens() {
             let step = shape.step(&mut rng, &[(69_999, 1), (50, 3)]);
             let data = Data::new(&mut rng, shape, &step);
             let expected = naive(shape, &step, &data);
-            for tuning in tunings() {
+            for tuning in WITHOUT_SUBGROUPS {
                 assert!(shape.attention(false).splits(tuning, &step.batch));
                 let found = run(&mut bench, tuning, shape, &step, &data, true).await;
                 let error = nmse(&expected, &found);

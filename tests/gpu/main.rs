@@ -1,6 +1,8 @@
 //! Kernels and models on the adapter at hand, in one program: it is linked once.
 #![cfg(not(target_arch = "wasm32"))]
 
+#[path = "../support/layouts.rs"]
+mod layouts;
 #[path = "../support/mod.rs"]
 mod support;
 

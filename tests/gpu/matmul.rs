@@ -1,35 +1,16 @@
 //! Matrix products on the GPU against the CPU reference.
 
+use crate::layouts::{KEPT, LAYOUTS};
 use crate::support::{
     Bench, activations, bits, floats, nmse, random_matrix, seeded, step, uniform,
 };
 use fastrand::Rng;
 use tabloom::{
     kernels::{Batch, Matmul, Regime, RowsOf, Tuning},
-    layout::{Codebook, HostMatrix, Layout, row_stride},
+    layout::{HostMatrix, Layout, row_stride},
     model::MatmulOutput::{self, Add, AddSilu, Gelu, GeluGate, Silu, SiluGate, Store, Times},
 };
 
-const LAYOUTS: [Layout; 7] = [
-    Layout::F32,
-    Layout::F16,
-    Layout::Bf16,
-    Layout::W8 { group: 32 },
-    Layout::W4 { group: 32 },
-    Layout::W4 { group: 64 },
-    Layout::W4 { group: 128 },
-];
-/// Layouts of checkpoints that are kept.
-const KEPT: [Layout; 8] = [
-    Layout::F8 { group: 128 },
-    Layout::W6,
-    Layout::W5,
-    Layout::Codebook { codebook: Codebook::E2m1, group: 32 },
-    Layout::Codebook { codebook: Codebook::NormalFloat, group: 64 },
-    Layout::Codebook { codebook: Codebook::NonLinear, group: 32 },
-    Layout::W3,
-    Layout::W2,
-];
 /// Both sides sum the same products in f32, in different orders.
 const LIMIT: f64 = 1e-11;
 const EPS: f32 = 1e-5;

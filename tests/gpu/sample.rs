@@ -6,9 +6,8 @@ mod transformers;
 
 use std::collections::HashMap;
 
-use crate::support::{Bench, bits};
+use crate::support::{Bench, WITHOUT_SUBGROUPS, bits};
 use tabloom::{
-    gpu::Subgroups,
     kernels::{
         Accept, Batch, BlockTables, HostTables, Logprobs, Sample, Tuning, Upload, batch,
         noise::{gumbel, philox},
@@ -135,11 +134,6 @@ async fn run(
     results
 }
 
-/// The variants that differ for this kernel.
-fn tunings() -> [Tuning; 2] {
-    [true, false].map(|barriers| Tuning { subgroups: Subgroups::No, barriers })
-}
-
 /// The adjusted logits of a sequence, by the published formulas: OpenAI's for frequency and presence,
 /// mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence, and that of CTRL (Keskar et al.
 /// 2019) for repetition, as in transformers.
@@ -255,7 +249,7 @@ fn the_gpu_samples_the_same_tokens_as_the_cpu() {
                     assert!(row[token as usize] >= top - 1e-4, "{token}: {seq:?}");
                 }
             }
-            for tuning in tunings() {
+            for tuning in WITHOUT_SUBGROUPS {
                 let mut step = Step::of(vocab, seqs.clone());
                 let found = step.run(&mut bench, tuning, &logits).await;
                 for (i, (seq, row)) in seqs.iter().zip(&rows).enumerate() {
@@ -283,7 +277,7 @@ fn a_sample_depends_on_neither_its_batch_nor_its_slot() {
         let seqs: Vec<_> = (0..n).map(|slot| random_draw(&mut rng, slot, vocab)).collect();
         let rows: Vec<Vec<f32>> =
             (0..n).map(|_| crate::support::uniform(&mut rng, vocab)).collect();
-        for tuning in tunings() {
+        for tuning in WITHOUT_SUBGROUPS {
             let together = run(&mut bench, tuning, vocab, &seqs, &padded(vocab, &rows)).await;
             for i in 0..n {
                 let seq = SeqPlan { slot: 0, ..seqs[i].clone() };
@@ -302,7 +296,7 @@ fn samples_are_counted_from_step_to_step_in_their_own_slot() {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
         let (vocab, slots) = (70, 6);
-        for tuning in tunings() {
+        for tuning in WITHOUT_SUBGROUPS {
             let mut rng = fastrand::Rng::with_seed(seed);
             // Slot 4 has no penalties; the sequence of slot 5 never samples.
             let mut known: Vec<Vec<u32>> =
@@ -391,7 +385,7 @@ fn a_mask_holds_until_the_next_and_hides_no_bad_logit() {
         };
         let warm = Sampling { temperature: 1.5, top_k: 5, seed: 3, ..Sampling::GREEDY };
         for (tuning, sampling) in
-            tunings().into_iter().flat_map(|t| [(t, Sampling::GREEDY), (t, warm)])
+            WITHOUT_SUBGROUPS.into_iter().flat_map(|t| [(t, Sampling::GREEDY), (t, warm)])
         {
             let seqs = |masks: [Mask; 2]| {
                 let seqs = masks.into_iter().enumerate();
@@ -451,7 +445,7 @@ fn greedy_takes_the_lowest_of_equal_tokens_and_bad_logits_are_counted() {
             let logits = padded(vocab, &rows);
             let plain = Step::of(vocab, seqs.clone()).plain(&logits);
             let mut found = vec![plain.chunks(2).map(|r| [r[0], r[1]]).collect()];
-            for tuning in tunings() {
+            for tuning in WITHOUT_SUBGROUPS {
                 found.push(run(&mut bench, tuning, vocab, &seqs, &logits).await);
             }
             for found in found {

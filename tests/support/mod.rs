@@ -17,6 +17,12 @@ use tabloom::{
 const GUARD: usize = 256;
 const GUARD_WORD: u32 = 0xBADC_0DE5;
 
+/// The variants that differ for kernels that use no subgroups.
+pub const WITHOUT_SUBGROUPS: [Tuning; 2] = [
+    Tuning { subgroups: Subgroups::No, barriers: false },
+    Tuning { subgroups: Subgroups::No, barriers: true },
+];
+
 /// Random numbers, by a seed that a failed test prints.
 pub fn seeded() -> fastrand::Rng {
     let seed = fastrand::Rng::new().u64(..);
@@ -40,10 +46,7 @@ impl Bench {
 
     /// Every variant this adapter can run.
     pub fn tunings(&self) -> Vec<Tuning> {
-        let mut tunings = vec![
-            Tuning { subgroups: Subgroups::No, barriers: false },
-            Tuning { subgroups: Subgroups::No, barriers: true },
-        ];
+        let mut tunings = WITHOUT_SUBGROUPS.to_vec();
         if self.gpu.adapter.subgroups != Subgroups::No {
             tunings.push(Tuning { subgroups: Subgroups::AnySize, barriers: true });
         }
@@ -116,6 +119,14 @@ pub fn nmse(reference: &[f32], found: &[f32]) -> f64 {
     };
     let (error, power) = (sum(&|a, b| (a - b) * (a - b)), sum(&|a, _| a * a));
     if error.is_finite() && power > 0.0 { error / power } else { f64::INFINITY }
+}
+
+/// ln softmax(logits) in f64.
+pub fn log_softmax(logits: &[f32]) -> Vec<f64> {
+    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let shifted = logits.iter().map(|logit| f64::from(*logit) - f64::from(top));
+    let log_sum = shifted.clone().map(f64::exp).sum::<f64>().ln();
+    shifted.map(|logit| logit - log_sum).collect()
 }
 
 /// A random matrix; of random bits with sensible scales in layouts that numbers cannot be quantised to.

@@ -1,5 +1,8 @@
 //! Every shader variant, for the tests that compile them all.
 
+mod layouts;
+
+use layouts::{KEPT, LAYOUTS};
 use tabloom::{
     gpu::{Shader, Subgroups},
     kernels::{
@@ -11,30 +14,6 @@ use tabloom::{
     model::{MatmulOutput, QkNorm},
     step::Window,
 };
-
-/// Layouts that numbers are converted to.
-const LAYOUTS: [Layout; 7] = [
-    Layout::F32,
-    Layout::F16,
-    Layout::Bf16,
-    Layout::W8 { group: 32 },
-    Layout::W4 { group: 32 },
-    Layout::W4 { group: 64 },
-    Layout::W4 { group: 128 },
-];
-
-/// Layouts of checkpoints that are kept.
-const KEPT: [Layout; 9] = [
-    Layout::F8 { group: 128 },
-    Layout::W6,
-    Layout::W5,
-    Layout::Codebook { codebook: Codebook::E2m1, group: 32 },
-    Layout::Codebook { codebook: Codebook::NormalFloat, group: 64 },
-    Layout::Codebook { codebook: Codebook::Float4, group: 64 },
-    Layout::Codebook { codebook: Codebook::NonLinear, group: 32 },
-    Layout::W3,
-    Layout::W2,
-];
 
 /// What kernels are tuned to on any adapter.
 pub const TUNINGS: [Tuning; 3] = [

@@ -160,7 +160,7 @@ fn rope_kv_normalises_rotates_and_writes_only_the_rows_slots() {
             );
             check("plain Rust", &plain_query, plain_cache);
 
-            for tuning in tunings() {
+            for tuning in WITHOUT_SUBGROUPS {
                 let (qkv, table) = (bits(&qkv), bits(&table));
                 let norms = norms.each_ref().map(|w| bits(w));
                 let mut buffers = vec![&batch.words[..], &tables.words, &qkv, &table];
@@ -239,7 +239,7 @@ fn positions_are_counted_without_those_between_sinks_and_window() {
         let attention = shape.attention(false);
         attention.reference(&step.batch, &step.tables, &query, &cache, &[], &mut plain);
         found.push(("plain Rust".to_owned(), plain));
-        for tuning in tunings() {
+        for tuning in WITHOUT_SUBGROUPS {
             let (query, cache) = (vec![0; query.len()], vec![0; cache.len()]);
             let (qkv, table) = (bits(&qkv), bits(&table));
             let buffers = [&step.batch.words[..], &step.tables.words, &qkv, &table, &query, &cache];

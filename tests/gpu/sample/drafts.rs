@@ -6,8 +6,8 @@ use tabloom::{
     step::{Draft, MAX_DRAFTS, Sampling, SeqPlan},
 };
 
-use super::{SLOT_TOKENS, Step, near, padded, random_draw, sampling_seq, tunings};
-use crate::support::{Bench, bits};
+use super::{SLOT_TOKENS, Step, near, padded, random_draw, sampling_seq};
+use crate::support::{Bench, WITHOUT_SUBGROUPS, bits};
 
 #[test]
 fn samples_after_drafts_equal_those_after_the_same_tokens() {
@@ -47,7 +47,7 @@ fn samples_after_drafts_equal_those_after_the_same_tokens() {
             let logits = padded(vocab, &rows);
             let mut plain = Step::of(vocab, seqs.clone());
             let mut found = vec![("plain Rust".to_owned(), plain.plain(&logits), plain)];
-            for tuning in tunings() {
+            for tuning in WITHOUT_SUBGROUPS {
                 let mut step = Step::of(vocab, seqs.clone());
                 let results = step.run(&mut bench, tuning, &logits).await;
                 found.push((format!("{tuning:?}"), results, step));
@@ -132,7 +132,7 @@ fn drafts_are_sampled_with_the_targets_noise() {
             let mut plain = drafter.last_samples.clone();
             kernel.reference(&drafter.batch, &logits, Some(&ids), &mut plain);
             let mut found = vec![plain];
-            for tuning in tunings() {
+            for tuning in WITHOUT_SUBGROUPS {
                 let words = bits(&logits);
                 let buffers = [&drafter.batch.words[..], &words, &ids, &drafter.last_samples];
                 found.push(bench.run(&kernel, tuning, &drafter.batch, &buffers).await.remove(0));

@@ -2,16 +2,8 @@
 
 use tabloom::step::{MAX_LOGPROB_TOKENS, MAX_LOGPROBS, RowTokens, Score, SeqPlan};
 
-use super::{Step, padded, random_draw, tunings};
-use crate::support::{Bench, floats};
-
-/// ln softmax(logits) in f64.
-fn log_softmax(logits: &[f32]) -> Vec<f64> {
-    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let shifted = logits.iter().map(|logit| f64::from(*logit) - f64::from(top));
-    let log_sum = shifted.clone().map(f64::exp).sum::<f64>().ln();
-    shifted.map(|logit| logit - log_sum).collect()
-}
+use super::{Step, padded, random_draw};
+use crate::support::{Bench, WITHOUT_SUBGROUPS, floats, log_softmax};
 
 #[test]
 fn log_probabilities_are_those_of_the_raw_logits() {
@@ -65,7 +57,7 @@ fn log_probabilities_are_those_of_the_raw_logits() {
             let padded = padded(vocab, &logits);
             let expected = plain.plain(&padded);
             let mut found = vec![("plain Rust".to_owned(), expected)];
-            for tuning in tunings() {
+            for tuning in WITHOUT_SUBGROUPS {
                 let results = Step::of(vocab, seqs.clone()).run(&mut bench, tuning, &padded).await;
                 found.push((format!("{tuning:?}"), results));
             }
