@@ -2,7 +2,7 @@
 // bare requests see it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { openClients } from "./clients.mjs";
+import { openClients } from "./bundled-clients.mjs";
 import { contract } from "./openai.mjs";
 
 let session;

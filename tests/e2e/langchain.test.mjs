@@ -1,7 +1,7 @@
 // LangChain.js over `engine.fetch`.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { openClients } from "./clients.mjs";
+import { openClients } from "./bundled-clients.mjs";
 
 let session;
 let page;

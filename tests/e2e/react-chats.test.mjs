@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { waitUntil } from "./browser.mjs";
-import { openClients } from "./clients.mjs";
+import { openClients } from "./bundled-clients.mjs";
 import { goldens } from "./package.mjs";
 
 let session;

@@ -66,7 +66,7 @@ for (const rung of SHARING) {
         "order",
         async ([rung, params]) => {
           const { call, connect, hello } = await import("./hostile.js");
-          const line = await connect(rung, worker("probed.js"));
+          const line = await connect(rung, worker("observed.js"));
           const first = [
             { type: "metrics", id: 1 },
             { type: "cancel", id: 2 },
@@ -108,7 +108,7 @@ for (const rung of SHARING) {
           const { call, connect, hello, STRANGE } = await import("./hostile.js");
           let met = 0;
           for (const strange of [...STRANGE, { type: "ping" }, { type: "ping", id: {} }]) {
-            const line = await connect(rung, worker("probed.js"));
+            const line = await connect(rung, worker("observed.js"));
             try {
               line.port.postMessage(strange);
             } catch (error) {
@@ -132,9 +132,9 @@ for (const rung of SHARING) {
           const { call, connect, hello, malformed } = await import("./hostile.js");
           const { randomFrom } = await import("./random.mjs");
           const random = randomFrom(seed);
-          const stranger = await connect(rung, worker("probed.js"));
-          const empty = await connect(rung, worker("probed.js"));
-          const loaded = await connect(rung, worker("probed.js"));
+          const stranger = await connect(rung, worker("observed.js"));
+          const empty = await connect(rung, worker("observed.js"));
+          const loaded = await connect(rung, worker("observed.js"));
           await call(empty, hello(1));
           await call(loaded, hello(1));
           const model = new URL("model/", location.href).href;
@@ -186,7 +186,7 @@ for (const rung of SHARING) {
         "sizes",
         async (rung) => {
           const { call, connect, hello } = await import("./hostile.js");
-          const line = await connect(rung, worker("probed.js"));
+          const line = await connect(rung, worker("observed.js"));
           await call(line, hello(1));
           const heaps = [];
           const stands = () => heaps.length > 5 && heaps.at(-1) === heaps.at(-6);
@@ -226,7 +226,7 @@ for (const rung of SHARING) {
         "guessing",
         async (rung) => {
           const { call, connect, hello } = await import("./hostile.js");
-          const line = await connect(rung, worker("probed.js"));
+          const line = await connect(rung, worker("observed.js"));
           await call(line, hello(1));
           const model = new URL("model/", location.href).href;
           await call(line, { type: "load", id: 2, url: model, options: { device: "cpu" } });
@@ -249,7 +249,7 @@ for (const rung of SHARING) {
         async ([rung, params]) => {
           const { call, connect, hello } = await import("./hostile.js");
           for (let round = 0; round < 20; round++) {
-            const line = await connect(rung, worker("probed.js"));
+            const line = await connect(rung, worker("observed.js"));
             await call(line, hello(1));
             const model = new URL("model/", location.href).href;
             line.port.postMessage({ type: "load", id: 2, url: model, options: { device: "cpu" } });

@@ -31,7 +31,7 @@ const waiting = (standstill) => `
 /** That worker's script; what it imports first comes first. */
 const script = (first) => `
   import "./${first}";
-  import "./probed.js";
+  import "./observed.js";
 `;
 
 /** What was asked for of the weights: first and last byte, and how many were sent. */

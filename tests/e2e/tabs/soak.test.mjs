@@ -106,7 +106,7 @@ test("thousands of requests, and engines that are loaded and closed", async () =
     "loads and closings",
     async (count) => {
       for (let i = 0; i < count; i++) {
-        const loaded = await Engine.load("model/", { workerUrl: worker("probed.js"), device: "cpu", host: "shared" });
+        const loaded = await Engine.load("model/", { workerUrl: worker("observed.js"), device: "cpu", host: "shared" });
         loaded.close();
       }
     },

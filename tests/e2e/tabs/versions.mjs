@@ -34,7 +34,7 @@ export const WORKER = "versioned.js";
 function versioned(response) {
   const asking = new URL(response.req.headers.referer ?? "").searchParams.get("package");
   response.writeHead(200, { "content-type": "text/javascript", "content-security-policy": policy });
-  response.end(asking === OTHER.package ? worker : 'import "./probed.js";');
+  response.end(asking === OTHER.package ? worker : 'import "./observed.js";');
 }
 
 /** Serves both. */

@@ -25,8 +25,8 @@ const plain = (error) => ({
 /** What a promise is rejected with. */
 const failure = (promise) => promise.then(() => "no failure", plain);
 
-/** Loads a model into `globalThis.engine`; the worker is the watched one unless named. */
-async function load(url, { workerFile = "probed.js", ...options } = {}) {
+/** Loads a model into `globalThis.engine`; the worker is the observed one unless named. */
+async function load(url, { workerFile = "observed.js", ...options } = {}) {
   const device = query.get("device");
   globalThis.engine = await Engine.load(url, { workerUrl: worker(workerFile), device, ...options });
   return { host: engine.host, info: engine.info };

@@ -1,3 +1,3 @@
-// The package's worker, watched.
+// The package's worker, observed.
 import "./probe.js";
 import "./tabloom/worker.js";
