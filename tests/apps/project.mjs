@@ -2,10 +2,10 @@
 import { execFile, spawn } from "node:child_process";
 import { cp, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { freePort } from "../free-port.mjs";
 import { tarball } from "../package/project.mjs";
 
 const run = promisify(execFile);
@@ -72,14 +72,6 @@ export async function start(folder) {
   }
   await close();
   throw new Error(`its server does not answer within a minute: ${said}`);
-}
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-  server.close();
-  return port;
 }
 
 /** What it prints is shown if it fails. */

@@ -1,14 +1,13 @@
 // Where the browser has Cross-Origin Storage, weights that one site has downloaded are there for all. No load depends
 // on it.
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { after, before, beforeEach, test } from "node:test";
 import { isPublic } from "../../pkg-template/host/sharing.js";
 import { testBeyondWebkit } from "./browser.mjs";
 import { ggufModel } from "./gguf.mjs";
 import { goldens, HTML, openPackage } from "./package.mjs";
 import { largeModel } from "./large.mjs";
-import { modelFile, sendPart, serve } from "./server.mjs";
+import { modelFile, sendPart, serve, sha256 } from "./server.mjs";
 import { API, SharedStorage } from "./shared-storage.mjs";
 
 const FILE = "model.safetensors";
@@ -21,7 +20,6 @@ const REPOSITORY = `hf/org/name/resolve/${COMMIT}/`;
 const API_FOLDER = "hf/api/models/org/name/";
 const [FRANCE] = goldens;
 
-const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 const weights = await modelFile(FILE);
 const digest = sha256(weights);
 const large = await largeModel(1024);

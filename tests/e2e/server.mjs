@@ -1,4 +1,5 @@
 // The demo page's files behind a server of the test's own, with some files replaced.
+import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import { url } from "./browser.mjs";
 
@@ -96,6 +97,8 @@ export async function modelFile(file) {
   if (status !== 200) throw new Error(`model/${file}: ${status}`);
   return Buffer.from(body);
 }
+
+export const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 
 /** The policy of the site. */
 export const policy = (await original("")).kept["content-security-policy"];

@@ -1,12 +1,11 @@
 // What is downloaded once is kept in the browser and checked each time; what breaks off goes on.
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { testBeyondWebkit } from "./browser.mjs";
 import { ggufModel } from "./gguf.mjs";
 import { largeModel } from "./large.mjs";
 import { goldens, openPackage } from "./package.mjs";
-import { modelFile, sendPart } from "./server.mjs";
+import { modelFile, sendPart, sha256 } from "./server.mjs";
 
 const FILE = "model.safetensors";
 const FOLDER = "models/kept/";
@@ -55,8 +54,6 @@ const flip = (response) => {
   response.writeHead(200, { "content-length": damaged.length });
   response.end(damaged);
 };
-
-const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 
 /** What the files of the built-in model are. */
 async function manifest() {

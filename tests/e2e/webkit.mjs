@@ -2,8 +2,8 @@
 // Playwright's shape, as much as the tests that run in it ask of a browser.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { createInterface } from "node:readline";
+import { freePort } from "../free-port.mjs";
 import { Session, whenReady } from "./webdriver.mjs";
 
 /** WebKitGTK's driver, where tests are to run in WebKitGTK. */
@@ -280,14 +280,4 @@ function find(selector, text, which, state) {
       .filter((element) => state === "attached" || element.getClientRects().length > 0)
       .at(which) ?? null
   );
-}
-
-/** A port that nobody uses: the driver does not choose one by itself. */
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-  server.close();
-  await once(server, "close");
-  return port;
 }

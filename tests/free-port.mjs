@@ -1,0 +1,13 @@
+// For programs that do not choose a port by themselves.
+import { once } from "node:events";
+import { createServer } from "node:net";
+
+/** A port that nobody uses. */
+export async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  server.close();
+  await once(server, "close");
+  return port;
+}
