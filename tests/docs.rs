@@ -1,6 +1,6 @@
 //! The documents say what is there: links lead somewhere, files that are named exist, functions are in
-//! the files they are looked for in, every parameter of a request has its row, and every code of an error
-//! has its heading in `docs/reference/errors.md`, which has no others.
+//! the files they are looked for in, every module and every parameter of a request has its row, and every
+//! code of an error has its heading in `docs/reference/errors.md`, which has no others.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -181,8 +181,8 @@ fn files_that_are_named_exist() {
     for document in files(root(), &[".md"]) {
         let text = read(&document);
         let prose = prose(&text);
-        let spans = prose.split('`').skip(1).step_by(2);
-        let paths = spans.filter(|span| NAMED.iter().any(|folder| span.starts_with(folder)));
+        let paths =
+            spans(&prose).filter(|span| NAMED.iter().any(|folder| span.starts_with(folder)));
         for path in paths.filter(|path| !path.contains(char::is_whitespace) && *path != MADE) {
             count += 1;
             if !is_there(path) {
@@ -201,7 +201,7 @@ fn functions_are_in_the_files_of_their_row() {
     let mut count = 0;
     for row in rows {
         let cells: Vec<&str> = row.split('|').collect();
-        let named = |cell: usize| cells[cell].split('`').skip(1).step_by(2);
+        let named = |cell: usize| spans(cells[cell]);
         let paths: Vec<&str> = named(2).filter(|span| span.contains('/')).collect();
         assert!(!paths.is_empty() && named(3).count() >= paths.len(), "no file or function: {row}");
         for (path, function) in paths.iter().zip(named(3)) {
@@ -210,6 +210,47 @@ fn functions_are_in_the_files_of_their_row() {
         count += 1;
     }
     assert!(count > 10, "found {count} rows");
+}
+
+#[test]
+fn every_module_has_its_row() {
+    let (rows, leaves) = table("## Modules");
+    let named = rows.into_iter().chain([leaves]).flat_map(spans).map(String::from);
+    let entries = fs::read_dir(root().join("src")).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    let modules = names.map(|name| name.trim_end_matches(".rs").to_owned());
+    let modules: BTreeSet<_> = modules.filter(|module| module != "lib").collect();
+    assert_eq!(named.collect::<BTreeSet<_>>(), modules);
+
+    let package = root().join("pkg-template");
+    let sources = files(&package, &[".js"]);
+    let paths = sources.iter().map(|file| file.strip_prefix(&package).unwrap().with_extension(""));
+    let mut missing: Vec<String> = paths.map(|path| path.to_str().unwrap().to_owned()).collect();
+    for row in table("The page's side:").0 {
+        let (folder, names) = row.split_once(':').unwrap_or(("", row));
+        for name in spans(names) {
+            let path = format!("{}{name}", folder.trim_matches([' ', '`']));
+            let has_types =
+                ["", ".d.ts"].iter().any(|end| package.join(path.clone() + end).exists());
+            let count = missing.len();
+            missing.retain(|it| *it != path && !(path.ends_with('/') && it.starts_with(&path)));
+            assert!(missing.len() < count || has_types, "no {path}, or it has two rows");
+        }
+    }
+    assert!(missing.is_empty(), "no row has {missing:?}");
+}
+
+/// The first cells of the table that follows a line of the architecture, and the paragraph behind it.
+fn table(line: &str) -> (Vec<&'static str>, &'static str) {
+    let behind = ARCHITECTURE.split(&format!("\n{line}\n")).nth(1).unwrap();
+    let mut paragraphs = behind.split("\n\n").skip_while(|it| !it.trim_start().starts_with('|'));
+    let rows = paragraphs.next().unwrap().trim_start().lines().skip(2);
+    (rows.map(|row| row.split('|').nth(1).unwrap()).collect(), paragraphs.next().unwrap())
+}
+
+/// What stands between backticks.
+fn spans(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
 }
 
 /// Whether a source has a function or, as `Owner::name` or `Owner.name`, a method.
