@@ -35,9 +35,17 @@ let host = null;
 /** @type {import("./worker/sharing.js").Sharing | null} where the browser has Cross-Origin Storage */
 let sharing = null;
 
+/**
+ * Loads the compiler of constraints, a module of its own: few pages need it, and a hostile schema that crashes it does
+ * not touch the engine. The engine calls `vocabulary` with a model's tokens, and `reset` to start the module again.
+ */
 async function loadGrammar() {
-  const { loadGrammar } = await import("./worker/constraints.js");
-  return loadGrammar();
+  const { Grammars, __wbg_reset_state } = await module("grammar", () => import("./wasm/grammar.js"));
+  return {
+    /** @param {ConstructorParameters<typeof Grammars>} tokens */
+    vocabulary: (...tokens) => new Grammars(...tokens),
+    reset: __wbg_reset_state,
+  };
 }
 
 /**
@@ -61,17 +69,24 @@ async function share() {
 /** This script's name where its address has the version, as that of a page without a bundler. */
 const VERSIONED = /worker\.js(?=\?tabloom=[^/]+$)/;
 
-/** @returns {Promise<typeof import("./wasm/tabloom.js")>} of the version that the page has asked for */
-async function module() {
+/**
+ * A WebAssembly module of the version that the page has asked for.
+ *
+ * @template {typeof import("./wasm/tabloom.js") | typeof import("./wasm/grammar.js")} M
+ * @param {string} name
+ * @param {() => Promise<M>} bundled where bundlers find it
+ * @returns {Promise<M>}
+ */
+async function module(name, bundled) {
   const here = import.meta.url;
   if (!VERSIONED.test(here)) {
-    const bundled = await import("./wasm/tabloom.js");
-    await bundled.default();
-    return bundled;
+    const found = await bundled();
+    await found.default();
+    return found;
   }
   // Else a cache might give this script another version's module.
-  const named = await import(/* webpackIgnore: true */ /* @vite-ignore */ here.replace(VERSIONED, "wasm/tabloom.js"));
-  await named.default({ module_or_path: here.replace(VERSIONED, "wasm/tabloom_bg.wasm") });
+  const named = await import(/* webpackIgnore: true */ /* @vite-ignore */ here.replace(VERSIONED, `wasm/${name}.js`));
+  await named.default({ module_or_path: here.replace(VERSIONED, `wasm/${name}_bg.wasm`) });
   return named;
 }
 
@@ -80,7 +95,7 @@ async function start() {
   completeWebGpu();
   // No load depends on it.
   await share().catch(() => {});
-  const { Host } = await module();
+  const { Host } = await module("tabloom", () => import("./wasm/tabloom.js"));
   const claim = (/** @type {string} */ lock, /** @type {AbortSignal} */ signal) => new Claim(lock, signal);
   const open = sharing?.openStore ?? openStore;
   const environment = { loadGrammar, whenGone: whenFree, toJson, openStore: open, sweep, claim };

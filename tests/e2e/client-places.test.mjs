@@ -157,5 +157,19 @@ describe("a page takes the first place there is", () => {
         file,
       );
     }
+    // The package with its own modules, that of constraints among them.
+    await page.evaluate(async () => {
+      const { Engine } = await import(/** @type {any} */ ("./packages/real/index.js"));
+      const engine = await Engine.load("model/", { host: "private", device: "cpu" });
+      const messages = [{ role: "user", content: "Hi" }];
+      await engine.chat.completions.create({ messages, structured_outputs: { choice: ["yes", "no"] } });
+      engine.close();
+    });
+    const folder = "/packages/real/wasm/";
+    const modules = asked.filter(({ pathname }) => pathname.startsWith(folder));
+    assert.deepEqual(
+      modules.map(({ pathname, search }) => pathname.replace(folder, "") + search).sort(),
+      ["grammar.js", "grammar_bg.wasm", "tabloom.js", "tabloom_bg.wasm"].map((file) => `${file}?tabloom=${version}`),
+    );
   });
 });
