@@ -4,8 +4,8 @@ import { TabloomError } from "./error.js";
 import { inspector } from "./host/inspector.js";
 import { available } from "./locks.js";
 import { budget } from "./memory.js";
-import { list } from "./models/inventory.js";
-import { addresses, identify } from "./models/source.js";
+import { addresses, list } from "./models/inventory.js";
+import { identify } from "./models/source.js";
 import { KINDS, estimate, openStore } from "./models/store.js";
 
 /** @import { GpuReport, Probe, ProbeOptions, ProbedModel, StoredModel } from "./types.js" */

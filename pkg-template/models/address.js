@@ -1,8 +1,6 @@
 // Addresses of models.
 import { invalid } from "../error.js";
 
-/** A file of a GGUF model in several files, other than the first. */
-export const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/i;
 /** An address has a scheme, begins with `/` or `.`, ends with `/` or `.gguf`, or has a `?` or `#`. */
 const ADDRESS = /^(?!hf:)(?:[a-z][\w+.-]*:|[./]|.*(?:\/|\.gguf)$|.*[?#])/i;
 

@@ -1,6 +1,7 @@
 // Which of several GGUF files is the model: projectors, adapters and others lie beside it.
-import { LATER_PART } from "./address.js";
 
+/** A file of a GGUF model in several files, other than the first. */
+const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/i;
 /** A model's eyes or ears, whatever else their name says. */
 const PROJECTOR = /mmproj/i;
 /** Words in the names of files that belong to a model; of models, too, as in `some-vision-model`. */

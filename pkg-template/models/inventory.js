@@ -1,8 +1,9 @@
 // Lists and deletes the models that the site keeps; loaded when first needed.
 import { TabloomError } from "../error.js";
 import { available } from "../locks.js";
+import { addressOf, nameOf } from "./address.js";
 import { DECLINED, MARK, entries, modelOf, record, text } from "./entries.js";
-import { addresses } from "./source.js";
+import { isPlain } from "./source.js";
 import { KINDS, estimate, openStore } from "./store.js";
 
 /** @import { StoreSize, StoredModel } from "../types.js" */
@@ -39,6 +40,21 @@ export async function size() {
 export async function remove(model, options) {
   const deleted = await Promise.all((await addresses(model, options)).map(removeAddress));
   return deleted.includes(true);
+}
+
+/**
+ * The addresses of kept models that an address or a name stands for.
+ *
+ * @param {string | URL} source
+ * @param {import("../types.js").NameOptions} options
+ * @param {string} [param] the name of the parameter, for errors
+ * @returns {Promise<string[]>}
+ */
+export async function addresses(source, options, param) {
+  const found = isPlain(source, options)
+    ? [addressOf(source)]
+    : await (await import("./hub.js")).kept(source, options, param);
+  return found.map(nameOf);
 }
 
 export async function removePrefixes() {

@@ -1,5 +1,5 @@
 // What `Engine.load` takes as a model, and the address by which hosts and tabs know it.
-import { addressOf, isAddress, nameOf } from "./address.js";
+import { addressOf, isAddress } from "./address.js";
 
 /** @import { Model } from "./types.js" */
 
@@ -19,27 +19,14 @@ export async function identify(source, options = {}, param) {
 }
 
 /**
- * The addresses of kept models that an address or a name stands for.
- *
- * @param {string | URL} source
- * @param {import("../types.js").NameOptions} options
- * @param {string} [param] the name of the parameter, for errors
- * @returns {Promise<string[]>}
- */
-export async function addresses(source, options, param) {
-  const found = isPlain(source, options)
-    ? [addressOf(source)]
-    : await (await import("./hub.js")).kept(source, options, param);
-  return found.map(nameOf);
-}
-
-/**
  * Whether a source is an address.
  *
  * @param {import("../types.js").ModelSource} source
  * @param {import("../types.js").NameOptions} options
  * @returns {source is string | URL}
  */
-function isPlain(source, { quantisation }) {
-  return !quantisation && (source instanceof URL || (typeof source === "string" && isAddress(source)));
+export function isPlain(source, { quantisation }) {
+  // A frame's URL is of another class.
+  const isUrl = typeof (/** @type {any} */ (source)?.href) === "string";
+  return !quantisation && (isUrl || (typeof source === "string" && isAddress(source)));
 }

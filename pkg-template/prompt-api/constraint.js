@@ -19,8 +19,10 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput }
     throw new TypeError("found omitResponseConstraintInput, expected it with a responseConstraint");
   }
   const hint = (/** @type {string} */ text) => (omitResponseConstraintInput ? "" : `\n\n${text}`);
-  if (responseConstraint instanceof RegExp) {
-    const pattern = new RegExp(responseConstraint.source, responseConstraint.flags.replace(/[gy]/g, ""));
+  // Not by `instanceof`: a frame's are of another class.
+  if (Object.prototype.toString.call(responseConstraint) === "[object RegExp]") {
+    const { source, flags } = /** @type {RegExp} */ (responseConstraint);
+    const pattern = new RegExp(source, flags.replace(/[gy]/g, ""));
     return {
       form: { regex: toRust(pattern) },
       hint: hint(`Answer with a text that matches the regular expression ${pattern}`),

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nameOf } from "../../pkg-template/models/address.js";
-import { addresses, identify } from "../../pkg-template/models/source.js";
+import { addresses } from "../../pkg-template/models/inventory.js";
+import { identify } from "../../pkg-template/models/source.js";
 
 const SHA = "1".repeat(40);
 const HUB = "https://hub.example/";

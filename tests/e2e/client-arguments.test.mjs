@@ -56,6 +56,16 @@ describe("parameters are sent as JSON would send them", () => {
     assert.deepEqual(reported("hello")[0].isolation, { session: "a" });
   });
 
+  test("an address as a frame's URL", async () => {
+    const page = await open(null);
+    await page.evaluate(async () => {
+      const frame = document.body.appendChild(document.createElement("iframe"));
+      const address = new /** @type {any} */ (frame.contentWindow).URL("model/", location.href);
+      await Engine.load(address, { host: "private" });
+    });
+    assert.match(reported("load")[0].url, /^http.*\/model\/$/);
+  });
+
   /** What is no JSON, as the page writes it, and where. */
   const cases = {
     "messages[0].self": `(() => { const messages = [{}]; messages[0].self = messages[0]; return { messages }; })()`,
