@@ -12,8 +12,9 @@
  * @module tabloom/prompt-api
  */
 import { unlessAborted, whenAborted } from "./abort.js";
+import { OF_LOAD } from "./calls/arguments.js";
 import { invalid } from "./error.js";
-import { interfaceOf } from "./prompt-api/interface.js";
+import { copied, interfaceOf } from "./prompt-api/interface.js";
 
 export {
   LanguageModelToolCall,
@@ -24,7 +25,11 @@ export {
 /** @import { Engine } from "./index.js" */
 /** @import { LanguageModel, LanguageModelAvailability, LanguageModelLoadOptions, ModelSource } from "./types.js" */
 
-/** Options of `Engine.load` that have another place here. */
+/**
+ * Options of `Engine.load` that have another place here.
+ *
+ * @type {Record<string, string>}
+ */
 const OF_SESSIONS = {
   signal: "Use create({ signal })",
   onProgress: "Use create({ monitor })",
@@ -41,9 +46,10 @@ const OF_SESSIONS = {
  */
 export function languageModel(source, options) {
   const { preferBrowser = false, ...others } = options ?? {};
-  for (const [name, instead] of Object.entries(OF_SESSIONS)) {
-    if (/** @type {any} */ (others)[name] == null) continue;
-    throw invalid(name, `there is no such option. ${instead}`);
+  const names = OF_LOAD.split(" ").filter((name) => !OF_SESSIONS[name]);
+  for (const [name, value] of Object.entries(others)) {
+    if (value == null || names.includes(name)) continue;
+    throw invalid(name, `there is no such option. ${OF_SESSIONS[name] ?? `Expected some of ${names.join(", ")}`}`);
   }
   const ours = interfaceOf(new Later(source, others));
   const { LanguageModel: theirs } = /** @type {any} */ (globalThis);
@@ -64,10 +70,16 @@ function steppingAside(ours, theirs) {
     return (await theirs.availability(options).catch(() => null)) === "available";
   };
   return Object.assign(ours, {
-    /** @param {any} options */
-    create: async (options) => ((await isReady(options)) ? theirs.create(options) : create(options)),
-    /** @param {any} options */
-    availability: async (options) => ((await isReady(options)) ? "available" : availability(options)),
+    /** @param {unknown} options */
+    async create(options) {
+      const given = copied(options);
+      return (await isReady(given)) ? theirs.create(given) : create(given);
+    },
+    /** @param {unknown} options */
+    async availability(options) {
+      const given = copied(options);
+      return (await isReady(given)) ? "available" : availability(given);
+    },
   });
 }
 
@@ -110,8 +122,8 @@ class Later {
     if (this.#engine) return "available";
     if (this.#loading) return "downloading";
     const source = this.#source;
-    // Files of the page need no download.
-    if (typeof source !== "string" && !(source instanceof URL)) return "available";
+    // Files of the page need no download; a frame's URL is of another class.
+    if (typeof source !== "string" && !("href" in source)) return "available";
     const { quantisation, quantize, device, kvBytes, budgetBytes, workerUrl, hub, registry } = this.#options;
     const models = [{ model: `${source}`, quantisation, quantize }];
     const { Engine } = await import("./index.js");

@@ -1,6 +1,10 @@
 // What a page passes to a call: copied as JSON would send it, and options by name. All else is refused before
 // anything is loaded or asked.
 
+/** The names of the options of `Engine.load`. */
+export const OF_LOAD =
+  "onProgress signal workerUrl host isolation fallback persist registry quantisation hub draft budgetBytes device store quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage";
+
 /** Why they are refused. */
 export const refusal = () => import("./refusal.js");
 

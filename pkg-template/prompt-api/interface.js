@@ -4,6 +4,19 @@
 /** @import { Model } from "./language-model.js" */
 
 /**
+ * Options as they are at the call: what converts them may have to be loaded first.
+ *
+ * @param {any} value
+ * @param {number} [levels] of lists and plain objects, as many as options have
+ */
+export function copied(value, levels = 5) {
+  if (!levels || !/^(Array|Object)$/.test(value?.constructor?.name)) return value;
+  const copy = new value.constructor();
+  for (const name in value) copy[name] = copied(value[name], levels - 1);
+  return copy;
+}
+
+/**
  * @param {Model} model
  * @returns {LanguageModel}
  */
@@ -20,12 +33,14 @@ export function interfaceOf(model) {
 
     /** @param {unknown} [options] */
     static async create(options) {
-      return (await api()).create(LanguageModel, model, options);
+      const given = copied(options);
+      return (await api()).create(LanguageModel, model, given);
     }
 
     /** @param {unknown} [options] */
     static async availability(options) {
-      return (await api()).availability(model, options);
+      const given = copied(options);
+      return (await api()).availability(model, given);
     }
 
     get [Symbol.toStringTag]() {

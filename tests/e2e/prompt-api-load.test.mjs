@@ -83,6 +83,76 @@ test("options that belong to sessions are refused by name; there may be none", a
   });
 });
 
+test("options that there are not are refused at the call, as Engine.load has them", async () => {
+  const found = await page.evaluate(async () => {
+    const { Engine } = await import(/** @type {any} */ ("./tabloom/index.js"));
+    const refused = (option) => {
+      try {
+        languageModel("models/one/", { [option]: 1 });
+      } catch ({ name, code, param, message }) {
+        return { name, code, param, message };
+      }
+    };
+    const { message } = await Engine.load("models/one/", { dtpye: 1 }).catch((error) => error);
+    return { refused: refused("dtype"), unset: refused("preferBrowser"), loads: message.split("some of ")[1] };
+  });
+  const { name, code, param, message } = found.refused;
+  assert.deepEqual([name, code, param, found.unset], ["TabloomError", "invalid_request", "dtype", undefined]);
+  const [problem, names] = message.split("some of ");
+  assert.equal(problem, "dtype: there is no such option. Expected ");
+  const others = found.loads.split(", ").filter((name) => !["signal", "onProgress", "fallback"].includes(name));
+  assert.deepEqual(names.split(", "), others);
+});
+
+test("options are read at the call, though what reads them is loaded then", async () => {
+  const cold = await fresh("lazy.html");
+  await cold.waitForFunction(() => globalThis.languageModel);
+  const found = await cold.evaluate(async () => {
+    const asked = [];
+    globalThis.LanguageModel = {
+      async availability(options) {
+        asked.push(options);
+        return "unavailable";
+      },
+    };
+    const options = { device: "cpu", host: "private" };
+    const told = [];
+    for (const preferBrowser of [false, true]) {
+      const model = languageModel("models/one/", { ...options, preferBrowser });
+      const content = [{ type: "text", value: "Hi" }];
+      const initialPrompts = [{ role: "user", content }];
+      const outputs = [{ type: "text" }];
+      const creating = model.create({ initialPrompts });
+      const asking = model.availability({ expectedOutputs: outputs });
+      initialPrompts.push({ role: "wizard", content: [] });
+      content[0].value = "Hi ".repeat(100);
+      outputs[0].type = "image";
+      const session = await creating;
+      told.push([(await asking) !== "unavailable", session.contextUsage]);
+      const throws = {
+        get monitor() {
+          throw new RangeError("mine");
+        },
+      };
+      told.push(
+        await model.create(throws).then(
+          () => "no failure",
+          ({ message }) => message,
+        ),
+      );
+    }
+    return { told, asked };
+  });
+  const [[, usage]] = found.told;
+  assert.ok(usage > 0 && usage < 20, `${usage}`);
+  assert.deepEqual(found.told, [[true, usage], "mine", [true, usage], "mine"]);
+  assert.deepEqual(found.asked.slice(0, 2), [
+    { initialPrompts: [{ role: "user", content: [{ type: "text", value: "Hi" }] }] },
+    { expectedOutputs: [{ type: "text" }] },
+  ]);
+  await cold.close();
+});
+
 test("nothing of the Prompt API is loaded before it is used", async () => {
   const { requests } = session.server;
   requests.length = 0;
@@ -105,7 +175,14 @@ test("nothing of the Prompt API is loaded before it is used", async () => {
     globalThis.model = languageModel("models/one/", { device: "cpu", preferBrowser: true });
   });
   const modules = requests.filter((path) => path.endsWith(".js")).map((path) => path.replace("tabloom/", ""));
-  const light = ["abort.js", "error.js", "prompt-api.js", "prompt-api/interface.js", "prompt-api/tool-messages.js"];
+  const light = [
+    "abort.js",
+    "calls/arguments.js",
+    "error.js",
+    "prompt-api.js",
+    "prompt-api/interface.js",
+    "prompt-api/tool-messages.js",
+  ];
   assert.deepEqual(modules.sort(), light);
   await second.close();
 });
@@ -172,15 +249,20 @@ test("a model that is kept from before is available", async () => {
   const found = await page.evaluate(async () => {
     const stored = languageModel("models/one/", { device: "cpu" });
     const files = languageModel({ "config.json": new Blob(["{}"]) });
+    const frame = document.createElement("iframe");
+    document.body.append(frame);
+    const address = new /** @type {any} */ (frame.contentWindow).URL("models/of-a-frame/", location.href);
+    const framed = languageModel(address, { device: "cpu" });
     const missing = languageModel("nothing/", { device: "cpu" });
     return [
       await stored.availability(),
       await files.availability(),
+      await framed.availability(),
       await missing.availability(),
       await fault(missing.create()),
     ];
   });
-  assert.deepEqual(found, ["available", "available", "unavailable", "NetworkError"]);
+  assert.deepEqual(found, ["available", "available", "downloadable", "unavailable", "NetworkError"]);
 });
 
 test("a creation that is aborted ends at once; the load ends when nobody waits for it", async () => {
