@@ -29,6 +29,7 @@ const PAGE = `<!doctype html>
   "tabloom": "./on-cpu.js",
   "tabloom/element": "./tabloom/element.js",
   "tabloom/element/parts": "./tabloom/element/parts.js",
+  "tabloom/element/texts/de": "./tabloom/element/texts/de.js",
   "tabloom/prompt-api": "./prompt-api-on-cpu.js"
 }}</script>
 <input><output id="output"></output>`;
@@ -54,6 +55,13 @@ const PLAYWRIGHT = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>A chat to test</title><link rel="icon" href="icon.svg">
 <script type="module" src="./tabloom/element.js"></script>
 <tabloom-chat model="/models/my-model/" device="cpu" temperature="0"></tabloom-chat>`;
+
+/** A page with an element in its markup, and a script that sets its words. */
+const inGerman = () => {
+  const [{ code }, ...more] = all.filter(({ code }) => code.includes('"tabloom/element/texts/de"'));
+  assert.deepEqual(more, []);
+  return `${PAGE}<tabloom-chat model="/models/my-model/"></tabloom-chat><script type="module">${code}</script>`;
+};
 
 /** In place of the package's registry, wherever it is: every name leads to the built-in model. */
 const REGISTRY = `export const REGISTRY = { "qwen3-0.6b": "/models/qwen3-0.6b/" };`;
@@ -100,6 +108,7 @@ before(async () => {
       "on-cpu.js": ON_CPU,
       "prompt-api-on-cpu.js": PROMPT_API_ON_CPU,
       "playwright.html": PLAYWRIGHT,
+      "german.html": inGerman(),
       ...Object.fromEntries(pages),
     },
     "tabloom/": registry,
@@ -153,6 +162,9 @@ test("Playwright tests a chat as the guide says", async () => {
   assert.equal(tests.length, 1);
   await visit("playwright.html", (page) => tests[0]({ page }));
 });
+
+test("an element in the page's markup has the words that the guide sets", () =>
+  visit("german.html", (page) => page.getByRole("textbox", { name: "Nachricht" }).waitFor()));
 
 test("the types of all code are right", () => {
   const folder = join(root, "target/guides");
