@@ -113,6 +113,18 @@ for (const [place, begin] of Object.entries(DOCUMENTS)) {
   });
 }
 
+test("in a React server component: the element says where it belongs", async () => {
+  await project.write("component.js", `import { TabloomChat } from "tabloom/element"; console.log(TabloomChat);`);
+  const code = `
+    const { TabloomError } = await import("tabloom");
+    const error = await import("./component.js").catch((error) => error);
+    console.log(JSON.stringify([error instanceof TabloomError, error.code, error.message]));`;
+  const args = ["--conditions=react-server", "--input-type=module", "-e", code];
+  const [typed, kind, message] = JSON.parse(project.run("node", args));
+  assert.deepEqual([typed, kind], [true, "no_host"]);
+  assert.match(message, /"use client"/);
+});
+
 test("bundlers keep nothing of the engine for a page that knows its errors alone", async () => {
   const code = `import { TabloomError } from "tabloom"; console.log(TabloomError.name);`;
   const entry = join(project.folder, "errors.js");

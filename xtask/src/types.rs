@@ -8,8 +8,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that import all others but the element's texts.
-const ENTRIES: [&str; 5] =
-    ["index.js", "worker.js", "element.js", "element/parts.js", "prompt-api.js"];
+const ENTRIES: [&str; 6] = [
+    "index.js",
+    "worker.js",
+    "element.js",
+    "element/parts.js",
+    "prompt-api.js",
+    "server-component.js",
+];
 
 const DECLARE: [&str; 14] = [
     // That of the repository is for all of its JavaScript.
