@@ -63,11 +63,7 @@ impl GpuWeights {
 
     /// Shares the embeddings and the output matrix, `head`, of a target, if it has none of its own.
     pub(crate) fn share(&mut self, target: &GpuWeights, head: Param) {
-        for (param, of_target) in [(Param::Embed, Param::Embed), (Param::Head, head)] {
-            if let Some(matrix) = target.matrices.get(&of_target) {
-                self.matrices.entry(param).or_insert_with(|| matrix.clone());
-            }
-        }
+        super::host::share(&mut self.matrices, &target.matrices, head);
     }
 
     fn buffers(&self) -> impl Iterator<Item = &wgpu::Buffer> {

@@ -22,14 +22,23 @@ pub struct HostWeights {
     pub orders: HashMap<(Param, usize), Vec<u32>>,
 }
 
+/// Shares the embeddings and the output matrix, `head`, of a target's matrices, if these have none.
+pub(super) fn share<M: Clone>(
+    matrices: &mut HashMap<Param, M>,
+    target: &HashMap<Param, M>,
+    head: Param,
+) {
+    for (param, of_target) in [(Param::Embed, Param::Embed), (Param::Head, head)] {
+        if let Some(matrix) = target.get(&of_target) {
+            matrices.entry(param).or_insert_with(|| matrix.clone());
+        }
+    }
+}
+
 impl HostWeights {
     /// Shares the embeddings and the output matrix, `head`, of a target, if it has none of its own.
     pub(crate) fn share(&mut self, target: &HostWeights, head: Param) {
-        for (param, of_target) in [(Param::Embed, Param::Embed), (Param::Head, head)] {
-            if let Some(matrix) = target.matrices.get(&of_target) {
-                self.matrices.entry(param).or_insert_with(|| matrix.clone());
-            }
-        }
+        share(&mut self.matrices, &target.matrices, head);
     }
 
     /// Cuts the part of a matrix in two that row `at` is in the midst of.
