@@ -8,11 +8,11 @@
 
 mod completion;
 mod constraint;
+mod conversation;
 mod embeddings;
 mod fields;
 mod input;
 mod message;
-mod messages;
 mod models;
 mod neutral;
 mod refusal;

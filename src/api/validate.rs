@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 use tabloom_grammar::Form;
 
 use super::constraint::Spec;
+use super::conversation::conversation;
 use super::message::Conversation;
-use super::messages::conversation;
 use super::neutral;
 use super::refusal::{invalid, refuse_unsupported};
 use super::request::{ChatCompletionRequest, ReasoningEffort, Stop, StreamOptions};
