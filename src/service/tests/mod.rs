@@ -159,6 +159,12 @@ fn run(service: &mut Service<Script>) -> Vec<Reply> {
     panic!("the service does not come to rest");
 }
 
+/// All replies to a request, which may be resumed.
+fn replies(service: &mut Service<Script>, request: &ChatRequest, resume: &[Resumed]) -> Vec<Reply> {
+    service.submit(request.clone(), NOW, resume).expect("it is accepted");
+    run(service)
+}
+
 /// The chunks of one of the answers.
 fn of_choice(replies: &[Reply], index: usize) -> Vec<Reply> {
     let is_of = |reply: &&Reply| match reply {

@@ -27,12 +27,6 @@ fn received(chunks: &[Reply], n: usize) -> Vec<Resumed> {
     resume
 }
 
-/// All replies to a request that is resumed.
-fn replies(service: &mut Service<Script>, request: &ChatRequest, resume: &[Resumed]) -> Vec<Reply> {
-    service.submit(request.clone(), NOW, resume).expect("it is accepted");
-    run(service)
-}
-
 /// The usage at the end of a stream: tokens of the prompt and of the answers.
 fn usage(replies: &[Reply]) -> (u32, u32) {
     let [.., Reply::Chunk { value, tokens, ended: None }, Reply::End] = replies else {

@@ -53,11 +53,6 @@ fn answers(request: &ChatRequest, texts: &[&str]) -> (Service<Script>, Rc<RefCel
     service_of(chat, &request.conversation, &answers)
 }
 
-fn replies(service: &mut Service<Script>, request: &ChatRequest, resume: &[Resumed]) -> Vec<Reply> {
-    service.submit(request.clone(), NOW, resume).expect("it is accepted");
-    run(service)
-}
-
 #[test]
 fn a_whole_answer_has_reasoning_and_calls() {
     let request = asked(false, json!({ "logprobs": true, "n": 3 }));
