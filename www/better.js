@@ -17,14 +17,15 @@ const LONG = 0.6;
 
 /**
  * What this device makes of the suggested models, and which of them it can be expected to run. The best is the largest
- * that fits surely, or else the smallest that may fit; null where none does.
+ * that fits surely, or else the largest that is on the device already, or the smallest; null where none may fit.
  */
 export async function suggestions() {
   const models = SUGGESTED.map(({ address, bytes }) => ({ model: address, bytes }));
   const probe = await Engine.probe({ models });
   const all = SUGGESTED.map((model, i) => {
     const probed = probe.models[i];
-    return { ...model, memory: probed.neededBytes ?? model.bytes, fit: fit(probed, probe.memory), fits: probed.fits };
+    const { neededBytes, fits, stored } = probed;
+    return { ...model, memory: neededBytes ?? model.bytes, fit: fit(probed, probe.memory), fits, stored };
   });
   // The probe is of the GPU. The CPU is quick enough for the smallest.
   const onCpu = !probe.gpu.available || probe.gpu.software;
@@ -32,19 +33,21 @@ export async function suggestions() {
     onCpu ? !gpu && memory <= probe.memory.budgetBytes : fits !== "no",
   );
   const surely = onCpu ? undefined : all.findLast(({ fits }) => fits === "yes");
-  return { all, fitting, best: surely ?? fitting[0] ?? null, onCpu };
+  const best = surely ?? fitting.findLast(({ stored }) => stored) ?? fitting[0] ?? null;
+  return { all, fitting, best, onCpu };
 }
 
 /**
  * Whether a model is likely to fit, in words.
  *
- * @param {Pick<ProbedModel, "neededBytes" | "storable">} model
+ * @param {Pick<ProbedModel, "neededBytes" | "storable"> & {stored?: boolean}} model
  * @param {Probe["memory"]} memory
  */
-export function fit({ neededBytes, storable }, { deviceBytes, budgetBytes }) {
+export function fit({ neededBytes, storable, stored }, { deviceBytes, budgetBytes }) {
   const needed = neededBytes ?? 0;
   if (needed > budgetBytes) return fill(texts.fit.large, { bytes: formatBytes(budgetBytes) });
   if (deviceBytes && needed > deviceBytes / 2) return fill(texts.fit.tight, { memory: deviceBytes / 2 ** 30 });
+  if (stored) return "";
   if (storable === null) return texts.fit.unknown;
   return storable ? texts.fit.kept : texts.fit.notKept;
 }
@@ -52,10 +55,10 @@ export function fit({ neededBytes, storable }, { deviceBytes, budgetBytes }) {
 /**
  * What a model takes, in words.
  *
- * @param {{bytes: number, memory: number, about: keyof typeof texts.models, licence: string}} model
- * @param {number} rate bytes per second at which the present one was downloaded, or 0
+ * @param {{bytes: number, memory: number, about: keyof typeof texts.models, licence: string, stored: boolean}} model
+ * @param {number} rate bytes per second of the last download, or 0
  */
-export function costs({ bytes, memory, about, licence }, rate) {
+export function costs({ bytes, memory, about, licence, stored }, rate) {
   // Browsers that say so say less than is so.
   const { downlink = 0 } = /** @type {any} */ (navigator).connection ?? {};
   const speed = rate ? (rate * 8) / 1e6 : downlink;
@@ -66,7 +69,8 @@ export function costs({ bytes, memory, about, licence }, rate) {
     licence,
     about: texts.models[about],
   };
-  const { costs, costsTime } = texts.better;
+  const { costs, costsTime, costsKept } = texts.better;
+  if (stored) return fill(costsKept, values);
   return minutes ? fill(costsTime, { ...values, minutes, speed: tenths(speed) }) : fill(costs, values);
 }
 
@@ -89,7 +93,11 @@ export class Better {
   constructor(loader, chat) {
     this.#loader = loader;
     this.#chat = chat;
-    loader.addEventListener("change", () => this.#update());
+    loader.addEventListener("change", () => {
+      // What was downloaded is on the device now.
+      this.#suggestions = undefined;
+      this.#update();
+    });
     for (const type of ["change", "show", "count"]) chat.addEventListener(type, () => this.#update());
     for (const type of ["online", "offline"]) addEventListener(type, () => this.#update());
     $("get-better").addEventListener("click", () => this.#open());
@@ -113,7 +121,8 @@ export class Better {
     const gaveUp = answer?.role === "assistant" && (attached || GAVE_UP.test(answer.content)) && !this.#chat.busy;
     const welcome = messages.length === 0;
     const long = builtIn() && !welcome && this.#chat.share >= LONG;
-    const offered = builtIn() && best !== null && navigator.onLine && (welcome || gaveUp || long);
+    const loadable = best !== null && (best.stored || navigator.onLine);
+    const offered = builtIn() && loadable && (welcome || gaveUp || long);
     $("get-better").hidden = !offered;
     $("long").hidden = $("anew").hidden = !long;
     const mayBe = welcome && this.#loader.source === BUILT_IN;
@@ -133,7 +142,8 @@ export class Better {
   async #open() {
     const { fitting, best, onCpu } = await suggestions();
     write($("slow"), onCpu ? texts.picker.memoryOnCpu : "");
-    $("upgrades").replaceChildren(...fitting.map((model) => choice(model, model === best, this.#loader.rate)));
+    const loadable = fitting.filter(({ stored }) => stored || navigator.onLine);
+    $("upgrades").replaceChildren(...loadable.map((model) => choice(model, model === best, this.#loader.rate)));
     this.#dialog.showModal();
     $("upgrades").querySelector(":checked")?.focus();
   }
@@ -150,7 +160,7 @@ function choice(model, best, rate) {
   const { name, address, fit } = model;
   const radio = html("input", { type: "radio", name: "model", value: address, required: "" });
   radio.checked = best;
-  const about = html("span", { class: "hint" }, `${costs(model, rate)} ${fit}`);
+  const about = html("span", { class: "hint" }, `${costs(model, rate)} ${fit}`.trim());
   const marked = best ? [html("span", { class: "recommended" }, texts.better.recommended)] : [];
   return html("li", {}, html("label", {}, radio, html("span", {}, html("strong", {}, name), ...marked, about)));
 }

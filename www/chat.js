@@ -4,7 +4,7 @@ import { checked, titleOf } from "./tabloom/element/parts.js";
 import { textsOf } from "./archive.js";
 import { $, button, html, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
-import { Speed } from "./format.js";
+import { Speed, percent } from "./format.js";
 import { latest } from "./settings.js";
 import { fill, texts } from "./texts.js";
 import { ChatInTurn } from "./turn.js";
@@ -407,10 +407,11 @@ export class Chat extends EventTarget {
     const { dismiss, tokens, speed, view } = this.#talk;
     dismiss.hidden = !engine;
     const context = engine?.info.context ?? 0;
-    const share = Math.ceil(100 * this.share);
+    const { share } = this;
     const { forgotten: left, question } = view.conversation;
     const forgotten = (tokens > context && question > 0) || left > 0;
-    const parts = share > 0 ? [fill(texts.chat.context, { share }), forgotten && texts.chat.forgotten] : [];
+    const parts =
+      share > 0 ? [fill(texts.chat.context, { share: percent(share) }), forgotten && texts.chat.forgotten] : [];
     write($("speed"), [...parts, speed.text(this.#settings.values.marks)].filter(Boolean).join(" · "));
     $("speed").title = share > 0 ? fill(texts.chat.tokens, { tokens, context }) : "";
     this.dispatchEvent(new Event("count"));

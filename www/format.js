@@ -25,6 +25,15 @@ export function tenths(value) {
 }
 
 /**
+ * A share as whole percent: one that is not whole is not told as whole.
+ *
+ * @param {number} share
+ */
+export function percent(share) {
+  return number(Math.floor(100 * share) / 100, { style: "percent" });
+}
+
+/**
  * What a model runs on, in words.
  *
  * @param {{device: string, adapter: string}} info

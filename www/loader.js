@@ -12,8 +12,11 @@ const HUB = "https://huggingface.co";
 /** Errors by which files of this device are no model. */
 const NO_MODEL = ["fetch", "malformed", "truncated"];
 
-/** Where the rate of the first download is kept. */
+/** Where the rate of the last download is kept. */
 const RATE = "tabloom-rate";
+
+/** Where the address of the model in use is kept, unless it is the built-in one. */
+const USED = "tabloom-model";
 
 /** The model that comes with the page. */
 export const BUILT_IN = "model/";
@@ -27,8 +30,8 @@ export class Loader extends EventTarget {
   current = null;
   /** How long loading took, in milliseconds. */
   took = 0;
-  /** Bytes per second at which the built-in model was downloaded; 0 until it is. */
-  rate = knownRate();
+  /** Bytes per second of the last download; 0 until there is one. */
+  rate = Number(noted(RATE));
   /** @type {Progress | null} null unless a model is being loaded */
   progress = null;
   /** Whether the CPU stands in for a GPU that is not there. */
@@ -47,6 +50,10 @@ export class Loader extends EventTarget {
     super();
     this.source = source;
     this.#options = options;
+    // A page that is left has not died of its model.
+    addEventListener("pagehide", () => {
+      if (this.current || this.loading) this.#noteUsed();
+    });
   }
 
   /** The model's name for people. */
@@ -133,15 +140,24 @@ export class Loader extends EventTarget {
    */
   async #begin(source, signal) {
     const began = performance.now();
+    // A page that dies of it comes back with the built-in model.
+    noteUsed("");
     const engine = await this.#engine(source, signal).catch((error) => {
+      if (this.current) this.#noteUsed();
       throw worded(error, source);
     });
     const before = this.current;
     this.source = source;
     this.took = performance.now() - began;
     this.#be(engine);
+    this.#noteUsed();
     before?.close();
     return engine;
+  }
+
+  #noteUsed() {
+    const { source, current } = this;
+    if (typeof source === "string" && source !== BUILT_IN) noteUsed(current?.info.model ?? source);
   }
 
   /**
@@ -158,9 +174,13 @@ export class Loader extends EventTarget {
       this.dispatchEvent(new Event("progress"));
     };
     const load = async (/** @type {import("./tabloom/index.js").LoadOptions} */ options) => {
+      const first = source === BUILT_IN && !this.rate;
+      const before = first ? [] : Engine.store.list().catch(() => []);
       const engine = await Engine.load(source, { ...options, onProgress, signal });
-      // Later it is read from the device.
-      if (source === BUILT_IN && rate > 0 && !this.rate) keepRate((this.rate = rate));
+      const { model } = engine.info;
+      // What was on the device was read from there.
+      const kept = (await before).some((entry) => entry.complete && entry.model === model);
+      if (typeof source === "string" && rate > 0 && !kept) note(RATE, `${(this.rate = rate)}`);
       return engine;
     };
     try {
@@ -198,21 +218,42 @@ function worded(error, source) {
   return Object.assign(new Error(message, { cause: error }), { code: error.code, param: error.param });
 }
 
-/** What was measured on another visit. */
-function knownRate() {
+/** The model that was in use on the last visit, if all of it is on the device: nothing is downloaded unasked. */
+export async function lastUsed() {
+  const used = noted(USED);
+  const kept = used ? await Engine.store.list() : [];
+  return kept.find(({ model, complete }) => complete && model === used)?.model;
+}
+
+/**
+ * Notes which model is in use, unless the page's address names one, which the visitor has not chosen.
+ *
+ * @param {string} model
+ */
+function noteUsed(model) {
+  if (!new URLSearchParams(location.search).has("model")) note(USED, model);
+}
+
+/** @param {string} key */
+function noted(key) {
   try {
-    return Number(localStorage.getItem(RATE));
+    return localStorage.getItem(key);
   } catch {
-    return 0;
+    return null;
   }
 }
 
-/** @param {number} rate */
-function keepRate(rate) {
+/**
+ * Keeps a note for the next visit.
+ *
+ * @param {string} key
+ * @param {string} text
+ */
+function note(key, text) {
   try {
-    localStorage.setItem(RATE, `${rate}`);
+    localStorage.setItem(key, text);
   } catch {
-    // Denied or full: it is known as long as the page is.
+    // Denied or full: then the next visit knows nothing of it.
   }
 }
 

@@ -7,7 +7,7 @@ import { Better } from "./better.js";
 import { Chat } from "./chat.js";
 import { Conversations } from "./conversations.js";
 import { $, button, write } from "./dom.js";
-import { BUILT_IN, Loader } from "./loader.js";
+import { BUILT_IN, Loader, lastUsed } from "./loader.js";
 import { keepOffline, offerInstall } from "./offline.js";
 import { Picker } from "./picker.js";
 import "./renderers.js";
@@ -30,7 +30,7 @@ const SUGGESTIONS = [
 await loadLanguage();
 
 const query = new URLSearchParams(location.search);
-const loader = new Loader(query.get("model") ?? BUILT_IN, {
+const loader = new Loader(query.get("model") ?? (await lastUsed()) ?? BUILT_IN, {
   device: query.get("device") === "cpu" ? "cpu" : "auto",
   host: /** @type {any} */ (query.get("host") ?? "auto"),
   workerUrl: script("worker"),

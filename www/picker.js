@@ -3,7 +3,7 @@ import { sentenceOf } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
 import { addressOf } from "./addresses.js";
 import { $, button, html, write } from "./dom.js";
-import { formatBytes } from "./format.js";
+import { formatBytes, percent } from "./format.js";
 import { costs, suggestions } from "./better.js";
 import { BUILT_IN, modelName } from "./loader.js";
 import { fill, texts } from "./texts.js";
@@ -66,8 +66,9 @@ export class Picker {
   /** Shows the present model, and how far another is loaded. */
   #name() {
     const { current, name, progress } = this.#loader;
-    const { loaded = 0, total = 0 } = progress ?? {};
-    const loading = total > 0 ? fill(TEXTS.part, { part: Math.floor((100 * loaded) / total) }) : TEXTS.loading;
+    const { stage, loaded = 0, total = 0 } = progress ?? {};
+    const part = total > 0 ? fill(TEXTS.part, { part: percent(loaded / total) }) : TEXTS.loading;
+    const loading = stage === "compile" ? TEXTS.preparing : part;
     write($("model-name"), name);
     write($("model-size"), progress ? loading : current ? formatBytes(current.info.weightBytes) : "");
   }
@@ -95,7 +96,11 @@ export class Picker {
     const bytes = formatBytes(current?.info.weightBytes ?? 0);
     const alone =
       present === undefined || listed.includes(present) ? [] : [entry(name, fill(TEXTS.notKept, { bytes }))];
-    $("kept").replaceChildren(builtIn, ...alone, ...others.map((model) => this.#kept(model, model.model === present)));
+    $("kept").replaceChildren(
+      builtIn,
+      ...alone,
+      ...others.map((model) => this.#kept(model, model.model === present, model.model === best?.address)),
+    );
 
     const here = new Set(others.filter(({ complete }) => complete).map(({ model }) => model));
     const rest = all.filter(({ address }) => !here.has(address));
@@ -112,12 +117,14 @@ export class Picker {
   /**
    * @param {import("./tabloom/index.js").StoredModel} model
    * @param {boolean} present
+   * @param {boolean} best
    */
-  #kept({ model, bytes, sharedBytes, prefixBytes, complete }, present) {
+  #kept({ model, bytes, sharedBytes, prefixBytes, complete }, present, best) {
     const name = modelName(model);
-    const about = fill(complete ? TEXTS.kept : TEXTS.keptInPart, {
+    const size = fill(complete ? TEXTS.kept : TEXTS.keptInPart, {
       bytes: formatBytes(bytes + sharedBytes + prefixBytes),
     });
+    const about = best ? fill(TEXTS.recommended, { about: size }) : size;
     const item = entry(name, about, () => this.#use(model), present);
     const remove = async () => {
       try {

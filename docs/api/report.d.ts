@@ -213,6 +213,7 @@ export { titleOf } from "./title.js";
 export { Follower } from "./view/follower.js";
 export { Message } from "./view/message.js";
 export { sentenceOf } from "./view/problems.js";
+export { amountOf } from "./view/view.js";
 
 // element/prose/render.d.ts
 export declare class Rendered {
@@ -547,6 +548,11 @@ export declare class View {
     announce(text: string): void;
     refresh(): void;
 }
+export declare function amountOf({ stage, loaded, total }: {
+    stage: string;
+    loaded: number;
+    total: number;
+}): string;
 
 // element/waiting.d.ts
 import type { Conversation } from "./conversation.js";

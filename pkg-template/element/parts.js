@@ -16,3 +16,4 @@ export { titleOf } from "./title.js";
 export { Follower } from "./view/follower.js";
 export { Message } from "./view/message.js";
 export { sentenceOf } from "./view/problems.js";
+export { amountOf } from "./view/view.js";

@@ -800,6 +800,34 @@ test("five hundred conversations scroll in their list, and not the page", async 
   await page.context().close();
 });
 
+test("the list of conversations fades out where there is more below, and not at its end", async () => {
+  const { page } = await fresh({ viewport: { width: 390, height: 844 }, reducedMotion: "reduce" });
+  await keep(
+    page,
+    Array.from({ length: 30 }, (_, i) => ({ title: `Number ${i}`, messages: [{ role: "user", content: "Who?" }] })),
+  );
+  await page.reload();
+  await loaded(page);
+  await page.locator("#show-history").click();
+  const list = page.locator("#conversation-list");
+  await list.locator("li").nth(29).waitFor();
+  await list.evaluate((list) => {
+    for (const row of /** @type {NodeListOf<HTMLElement>} */ (list.querySelectorAll("li")))
+      row.style.background = "red";
+  });
+  const { x, y, width, height } = await list.boundingBox();
+  /** A strip of the page as a picture. */
+  const strip = (y) => page.screenshot({ clip: { x: x + 10, y, width: width - 40, height: 1 } });
+  const ground = await strip(y - 3);
+  assert.notDeepEqual(await strip(y + 3), ground);
+  assert.deepEqual(await strip(y + height - 1), ground, "the last line is the ground");
+  await list.evaluate((list) => list.scrollTo(0, list.scrollHeight));
+  const last = await list.locator("li").last().boundingBox();
+  assert.ok(last.y + last.height <= y + height - 20 + 0.5, "the last row is free");
+  assert.notDeepEqual(await strip(last.y + last.height - 2), ground);
+  await page.context().close();
+});
+
 testBeyondFirefox("touch")(
   "on a touch screen a long title can be read, and what is small elsewhere is large enough",
   async () => {
@@ -1665,7 +1693,7 @@ describe("the choice of a model", () => {
     const marked = choices.filter({ hasText: "Recommended for this device" });
     assert.equal(await marked.count(), 1);
     assert.ok(await marked.getByRole("radio").isChecked());
-    const begins = page.locator("#upgrade").getByRole("button", { name: "Download" });
+    const begins = page.locator("#upgrade").getByRole("button", { name: "Load" });
     const { y, height } = await begins.boundingBox();
     assert.ok(y + height < 844, "what begins it is in sight");
     await page.locator("#upgrade").getByRole("button", { name: "Cancel" }).click();
@@ -1692,7 +1720,7 @@ describe("the choice of a model", () => {
     await page.locator("#address").fill("models/half/");
     await page.keyboard.press("Enter");
     const line = page.locator("#switching");
-    await line.filter({ hasText: /Loading half [\d.]+ [kM]B of [\d.]+ MB/ }).waitFor();
+    await line.filter({ hasText: /Loading half [\d.]+ \/ [\d.]+ MB/ }).waitFor();
     const seen = await page.evaluate(() =>
       ["switching-name", "switching-part", "cancel-switch", "switching-bar"].filter((id) => {
         const { left, top, width, height } = document.getElementById(id).getBoundingClientRect();
@@ -1726,14 +1754,14 @@ describe("the choice of a model", () => {
       await page.locator(MESSAGES).nth(1).waitFor();
       await page.locator("#speed", { hasText: wanted }).waitFor();
     };
-    await share("Short", /context [1-5]?\d %/);
+    await share("Short", /context [1-5]?\d%/);
     assert.equal(await hint.isVisible(), false);
-    await share("Long", /context [67]\d %/);
+    await share("Long", /context [67]\d%/);
     await hint.filter({ hasText: "long for the small model" }).waitFor();
     assert.ok(await page.locator("#get-better").isVisible());
-    await share("Short", /context [1-5]?\d %/);
+    await share("Short", /context [1-5]?\d%/);
     await hint.waitFor({ state: "hidden" });
-    await share("Long", /context [67]\d %/);
+    await share("Long", /context [67]\d%/);
     await page.locator("#better").getByRole("button", { name: "New chat" }).click();
     await hint.waitFor({ state: "hidden" });
     assert.equal(await page.locator(MESSAGES).count(), 0);
@@ -1804,16 +1832,22 @@ describe("the choice of a model", () => {
     },
   );
 
-  test("suggested models are pinned as the package's names are, and each has a licence and a size", async () => {
+  test("suggested models are those of the package's names, or GGUF files of families that tests load", async () => {
     const { REGISTRY } = await import("../../pkg-template/models/registry.js");
     const { SUGGESTED } = await import("../../www/suggested.js");
     const pinned = new Map(Object.values(REGISTRY).map((name) => /** @type {[string, string]} */ (name.split("@"))));
-    for (const { repository, revision, file = "", licence, bytes, address } of SUGGESTED) {
-      assert.equal(revision, pinned.get(repository), repository);
-      assert.equal(address, `https://huggingface.co/${repository}/resolve/${revision ?? "main"}/${file}`);
+    const loaded = await readFile(new URL("../native/gguf.rs", import.meta.url), "utf8");
+    for (const { repository, revision, file, licence, bytes, address } of SUGGESTED) {
+      if (file) {
+        const [, family] = /^(qwen\d)(?:\.5)?-.*\.gguf$/i.exec(file) ?? [];
+        assert.ok(family && loaded.includes(`("${family.toLowerCase()}_`), file);
+        assert.equal(address, `https://huggingface.co/${repository}/resolve/main/${file}`);
+      } else {
+        assert.ok(revision && revision === pinned.get(repository), repository);
+        assert.equal(address, `https://huggingface.co/${repository}/resolve/${revision}/`);
+      }
       assert.ok(/^[\w.-]+\/[\w.-]+$/.test(repository) && /\d$/.test(licence) && bytes > 1e8, address);
     }
-    assert.ok(SUGGESTED.some(({ revision }) => revision));
   });
 
   test("suggestions tell their size, and what is known of their fit", async () => {
@@ -1999,6 +2033,9 @@ describe("for everybody", () => {
       await page.keyboard.press("Tab");
     }
     assert.equal(stops, 2);
+    const notes = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("It is red.") };
+    await page.locator("#conversation input[type=file]").setInputFiles(notes);
+    await page.locator("#conversation [part=attachment]").waitFor();
     for (const name of VIEWS) {
       await view(page, name);
       const { missed, unseen } = await walk(page);
@@ -2357,7 +2394,7 @@ function pale() {
   return found;
 }
 
-/** Goes through the page by Tab: which controls it never came to, and which did not show that it had. */
+/** Goes through the page by Tab: which controls it never came to, and which did not show that it had, or not whole. */
 async function walk(page, within = "body") {
   const count = await page.evaluate((within) => {
     const controls = "a[href], button, input, select, textarea, [tabindex]";
@@ -2379,13 +2416,23 @@ async function walk(page, within = "body") {
       const { activeElement } = document;
       const e = activeElement.shadowRoot?.activeElement ?? activeElement;
       walked.reached.add(e);
-      const { outlineStyle, outlineWidth } = getComputedStyle(e);
-      const { width, height } = e.getBoundingClientRect();
+      const { outlineStyle, outlineWidth, outlineOffset } = getComputedStyle(e);
+      const { left, right, top, bottom, width, height } = e.getBoundingClientRect();
       // The composer shows for its input that it has the focus.
       const ring = getComputedStyle(e.closest(".composer") ?? e).outlineStyle !== "none";
       const outlined = outlineStyle !== "none" && Number.parseFloat(outlineWidth) >= 1;
       const shown = (ring || outlined) && width > 0 && height > 0;
       if (!shown && e !== document.body) walked.unseen.add(e);
+      // Whether an ancestor cuts off its ring.
+      const grown = Number.parseFloat(outlineOffset) + Number.parseFloat(outlineWidth);
+      for (let a = e; outlined && a && a !== document.body; ) {
+        a = a.assignedSlot ?? a.parentElement ?? a.getRootNode().host;
+        if (!a || a.localName === "dialog" || getComputedStyle(a).overflow === "visible") continue;
+        const box = a.getBoundingClientRect();
+        const [within, below] = [box.left + a.clientLeft, box.top + a.clientTop];
+        const beyond = [within - left, right - within - a.clientWidth, below - top, bottom - below - a.clientHeight];
+        if (Math.max(...beyond) + grown > 0.5) walked.unseen.add(e);
+      }
       return walked.wanted.every((e) => walked.reached.has(e));
     });
     // Firefox would go on to its own controls, and show nothing in the page.

@@ -243,6 +243,36 @@ describe("with an engine of made-up metrics", () => {
     assert.deepEqual(ofTabs, [], "what is no tab's has no tab's colour");
   });
 
+  test("with many tabs no name in a legend is broken, and the plots of a row stand at equal heights", async () => {
+    for (const width of [1280, 700, 390]) {
+      await page.setViewportSize({ width, height: 800 });
+      const { rows, broken, beside } = await page.evaluate(() => {
+        const box = (element) => element.getBoundingClientRect();
+        const all = (selector) => [...document.querySelectorAll(`#panel ${selector}`)];
+        const rows = Map.groupBy(all(".chart"), (chart) => Math.round(box(chart).bottom));
+        return {
+          rows: [...rows.values()].map(
+            (row) => new Set(row.map((chart) => Math.round(box(chart.querySelector("svg")).top))).size,
+          ),
+          broken: all(".mark").filter((mark) => mark.getClientRects().length !== 1 || box(mark).height > 30).length,
+          beside: all("figcaption").filter((caption) =>
+            [...caption.children].some(
+              (part) => part.textContent && Math.abs(box(part).left - box(caption).left) > 0.5,
+            ),
+          ).length,
+        };
+      });
+      assert.deepEqual(
+        rows,
+        rows.map(() => 1),
+        `${width} px`,
+      );
+      assert.ok(rows.length < 6 || width < 700, `${rows.length} rows`);
+      assert.deepEqual([broken, beside], [0, 0], `${width} px`);
+    }
+    await page.setViewportSize({ width: 1280, height: 720 });
+  });
+
   test("another host counts anew, and so does a model loaded again; no rate is negative", async () => {
     const rate = async () => (await page.evaluate(contents)).facts.Generation[0];
     await give(0, 1);

@@ -86,7 +86,6 @@ export default {
     better: "Besseres Modell laden",
     aboutBetter:
       "Diese Modelle sollten auf diesem Gerät laufen. Das bisherige bleibt in Gebrauch, bis das andere da ist.",
-    download: "Herunterladen",
     cancel: "Abbrechen",
     unprompt: "Entfernen",
     lost: "Diese Unterhaltung wurde in einem anderen Tab gelöscht.",
@@ -111,7 +110,7 @@ export default {
   chat: {
     untitled: "Neuer Chat",
     stays: "{present} bleibt. {failure}",
-    context: "Kontext {share} %",
+    context: "Kontext {share}",
     tokens: "{tokens} von {context} Tokens",
     forgotten: "älteste Nachrichten ausgelassen",
     dismiss: "Ausblenden",
@@ -168,7 +167,8 @@ export default {
   },
   picker: {
     loading: "lädt",
-    part: "lädt {part} %",
+    part: "lädt {part}",
+    preparing: "wird vorbereitet",
     unknownRoom: "Der Browser gibt nicht an, wie viel er bis zum nächsten Besuch aufhebt.",
     room: "Der Browser hat noch Platz für {bytes}.",
     memory:
@@ -204,13 +204,13 @@ export default {
   },
   better: {
     recommended: "Für dieses Gerät empfohlen",
+    costsKept: "{about}. Auf diesem Gerät; {memory} Speicher; Lizenz {licence}.",
     costs: "{about}. {bytes} Download; {memory} Speicher; Lizenz {licence}.",
     costsTime: "{about}. {bytes} Download, etwa {minutes} min bei {speed} Mbit/s; {memory} Speicher; Lizenz {licence}.",
   },
   switching: {
     loading: "{name} wird geladen",
     preparing: "{name} wird vorbereitet",
-    part: "{loaded} von {total}",
   },
   settings: {
     own: "Vorgabe des Modells",

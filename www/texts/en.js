@@ -20,7 +20,7 @@ export default {
   chat: {
     untitled: "New chat",
     stays: "{present} stays. {failure}",
-    context: "context {share} %",
+    context: "context {share}",
     tokens: "{tokens} of {context} tokens",
     forgotten: "oldest messages left out",
     dismiss: "Dismiss",
@@ -73,7 +73,8 @@ export default {
   },
   picker: {
     loading: "loading",
-    part: "loading {part} %",
+    part: "loading {part}",
+    preparing: "preparing",
     unknownRoom: "The browser does not say how much it would keep for the next visit.",
     room: "The browser has room for {bytes} more.",
     memory:
@@ -109,6 +110,7 @@ export default {
   },
   better: {
     recommended: "Recommended for this device",
+    costsKept: "{about}. On this device; {memory} of memory; licence {licence}.",
     costs: "{about}. {bytes} to download; {memory} of memory; licence {licence}.",
     costsTime:
       "{about}. {bytes} to download, about {minutes} min at {speed} Mbit/s; {memory} of memory; licence {licence}.",
@@ -116,7 +118,6 @@ export default {
   switching: {
     loading: "Loading {name}",
     preparing: "Preparing {name}",
-    part: "{loaded} of {total}",
   },
   settings: {
     own: "the model’s own",

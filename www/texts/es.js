@@ -85,7 +85,6 @@ export default {
     better: "Obtener un modelo mejor",
     aboutBetter:
       "Estos deberían funcionar en este dispositivo. El modelo actual sigue en uso hasta que el otro esté listo.",
-    download: "Descargar",
     cancel: "Cancelar",
     unprompt: "Quitar",
     lost: "Esta conversación se eliminó en otra pestaña.",
@@ -110,7 +109,7 @@ export default {
   chat: {
     untitled: "Nuevo chat",
     stays: "Se mantiene {present}. {failure}",
-    context: "contexto {share} %",
+    context: "contexto {share}",
     tokens: "{tokens} de {context} tokens",
     forgotten: "mensajes más antiguos omitidos",
     dismiss: "Descartar",
@@ -163,7 +162,8 @@ export default {
   },
   picker: {
     loading: "cargando",
-    part: "cargando {part} %",
+    part: "cargando {part}",
+    preparing: "preparando",
     unknownRoom: "El navegador no indica cuánto guardaría para la próxima visita.",
     room: "El navegador tiene espacio para {bytes} más.",
     memory:
@@ -200,6 +200,7 @@ export default {
   },
   better: {
     recommended: "Recomendado para este dispositivo",
+    costsKept: "{about}. En este dispositivo; {memory} de memoria; licencia {licence}.",
     costs: "{about}. {bytes} de descarga; {memory} de memoria; licencia {licence}.",
     costsTime:
       "{about}. {bytes} de descarga, unos {minutes} min a {speed} Mbit/s; {memory} de memoria; licencia {licence}.",
@@ -207,7 +208,6 @@ export default {
   switching: {
     loading: "Cargando {name}",
     preparing: "Preparando {name}",
-    part: "{loaded} de {total}",
   },
   settings: {
     own: "el valor del modelo",

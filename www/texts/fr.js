@@ -86,7 +86,6 @@ export default {
     better: "Obtenir un meilleur modèle",
     aboutBetter:
       "Ceux-ci devraient fonctionner sur cet appareil. Le modèle actuel reste en service jusqu’à ce que l’autre soit là.",
-    download: "Télécharger",
     cancel: "Annuler",
     unprompt: "Retirer",
     lost: "Cette conversation a été supprimée dans un autre onglet.",
@@ -111,7 +110,7 @@ export default {
   chat: {
     untitled: "Nouveau chat",
     stays: "{present} reste en place. {failure}",
-    context: "contexte {share} %",
+    context: "contexte {share}",
     tokens: "{tokens} tokens sur {context}",
     forgotten: "messages les plus anciens omis",
     dismiss: "Masquer",
@@ -167,7 +166,8 @@ export default {
   },
   picker: {
     loading: "chargement",
-    part: "chargement {part} %",
+    part: "chargement {part}",
+    preparing: "préparation",
     unknownRoom: "Le navigateur n’indique pas ce qu’il garderait pour la prochaine visite.",
     room: "Le navigateur a encore de la place pour {bytes}.",
     memory:
@@ -204,6 +204,7 @@ export default {
   },
   better: {
     recommended: "Recommandé pour cet appareil",
+    costsKept: "{about}. Sur cet appareil ; {memory} de mémoire ; licence {licence}.",
     costs: "{about}. {bytes} à télécharger ; {memory} de mémoire ; licence {licence}.",
     costsTime:
       "{about}. {bytes} à télécharger, environ {minutes} min à {speed} Mbit/s ; {memory} de mémoire ; licence {licence}.",
@@ -211,7 +212,6 @@ export default {
   switching: {
     loading: "Chargement de {name}",
     preparing: "Préparation de {name}",
-    part: "{loaded} sur {total}",
   },
   settings: {
     own: "la valeur du modèle",

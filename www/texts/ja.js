@@ -84,7 +84,6 @@ export default {
     long: "この小さなモデルには会話が長くなり、話の流れを見失います。",
     better: "より良いモデルを入手",
     aboutBetter: "このデバイスで動くはずのモデルです。読み込みが終わるまで、現在のモデルを使い続けられます。",
-    download: "ダウンロード",
     cancel: "キャンセル",
     unprompt: "外す",
     lost: "この会話は別のタブで削除されました。",
@@ -109,7 +108,7 @@ export default {
   chat: {
     untitled: "新しいチャット",
     stays: "{present} を引き続き使用します。{failure}",
-    context: "コンテキスト {share}%",
+    context: "コンテキスト {share}",
     tokens: "{context} トークン中 {tokens}",
     forgotten: "古いメッセージは対象外",
     dismiss: "閉じる",
@@ -164,7 +163,8 @@ export default {
   },
   picker: {
     loading: "読み込み中",
-    part: "読み込み中 {part}%",
+    part: "読み込み中 {part}",
+    preparing: "準備中",
     unknownRoom: "次回の利用までに保存できる容量を、ブラウザーは公開していません。",
     room: "ブラウザーにはあと {bytes} の空きがあります。",
     memory:
@@ -200,6 +200,7 @@ export default {
   },
   better: {
     recommended: "このデバイスにおすすめ",
+    costsKept: "{about}。このデバイスに保存済み、メモリー {memory}、ライセンス {licence}。",
     costs: "{about}。ダウンロード {bytes}、メモリー {memory}、ライセンス {licence}。",
     costsTime:
       "{about}。ダウンロード {bytes}（{speed} Mbit/s で約 {minutes} 分）、メモリー {memory}、ライセンス {licence}。",
@@ -207,7 +208,6 @@ export default {
   switching: {
     loading: "{name} を読み込み中",
     preparing: "{name} を準備中",
-    part: "{loaded} / {total}",
   },
   settings: {
     own: "モデルの既定値",

@@ -81,7 +81,6 @@ export default {
     long: "这段对话对小模型来说太长：它会跟不上思路。",
     better: "获取更好的模型",
     aboutBetter: "这些模型应能在此设备上运行。新模型就绪之前，继续使用当前模型。",
-    download: "下载",
     cancel: "取消",
     unprompt: "移除",
     lost: "此对话已在另一个标签页中删除。",
@@ -106,7 +105,7 @@ export default {
   chat: {
     untitled: "新聊天",
     stays: "继续使用 {present}。{failure}",
-    context: "上下文 {share}%",
+    context: "上下文 {share}",
     tokens: "{tokens}/{context} 个 token",
     forgotten: "最早的消息已略去",
     dismiss: "忽略",
@@ -158,7 +157,8 @@ export default {
   },
   picker: {
     loading: "加载中",
-    part: "加载中 {part}%",
+    part: "加载中 {part}",
+    preparing: "准备中",
     unknownRoom: "浏览器未说明能为下次访问保存多少内容。",
     room: "浏览器还有 {bytes} 的空间。",
     memory: "模型能否装入显卡的显存，要加载时才知道：页面看不到显存有多大。",
@@ -193,13 +193,13 @@ export default {
   },
   better: {
     recommended: "推荐用于此设备",
+    costsKept: "{about}。已在此设备上，内存 {memory}，许可证 {licence}。",
     costs: "{about}。下载 {bytes}，内存 {memory}，许可证 {licence}。",
     costsTime: "{about}。下载 {bytes}（{speed} Mbit/s 时约 {minutes} 分钟），内存 {memory}，许可证 {licence}。",
   },
   switching: {
     loading: "正在加载 {name}",
     preparing: "正在准备 {name}",
-    part: "{loaded} / {total}",
   },
   settings: {
     own: "模型默认值",

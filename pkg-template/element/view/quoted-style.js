@@ -3,7 +3,7 @@ const CSS = `
 .attachments li { display: flex; align-items: center; max-inline-size: 100%; padding-inline-start: .75rem; border: 1px solid var(--line); border-radius: 1.3rem; background: var(--surface); font-size: .875em; }
 .attachments b { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-weight: 600; }
 .attachments small { flex: none; margin-inline: .5rem .15rem; color: var(--muted); font-variant-numeric: tabular-nums; }
-.attachments .icon { flex: none; border-radius: 50%; color: var(--muted); }
+.attachments .icon { flex: none; border-radius: 50%; outline-offset: -2px; color: var(--muted); }
 .attachments .icon:hover { background: var(--line); }
 .dropping::after {
   content: attr(data-drop);

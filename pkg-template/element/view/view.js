@@ -213,11 +213,7 @@ export class View {
     const known = total > 0;
     const part = known ? Math.min(1, loaded / total) : 0;
     this.#stage.textContent = (stage !== "start" && TEXTS[/** @type {"download"} */ (stage)]) || TEXTS.connecting;
-    this.#amount.textContent = !known
-      ? ""
-      : stage === "download"
-        ? bytes(loaded, total)
-        : part.toLocaleString(TEXTS.locale, { style: "percent" });
+    this.#amount.textContent = known ? amountOf(progress) : "";
     this.#track.classList.toggle("unknown", !known);
     this.#fill.style.scale = known ? `${part} 1` : "";
     if (known) this.#track.setAttribute("aria-valuenow", `${Math.floor(100 * part)}`);
@@ -438,10 +434,14 @@ function iconButton(name, style, label, path, type = "button") {
 }
 
 /**
- * @param {number} loaded
- * @param {number} total
+ * How much of a model is loaded: the bytes of its download, or the share of what comes then.
+ *
+ * @param {{stage: string, loaded: number, total: number}} progress
  */
-function bytes(loaded, total) {
+export function amountOf({ stage, loaded, total }) {
+  if (stage !== "download") {
+    return (Math.floor((100 * loaded) / total) / 100).toLocaleString(TEXTS.locale, { style: "percent" });
+  }
   const [size, unit, digits] = total < 1e9 ? [1e6, "megabyte", 1] : [1e9, "gigabyte", 2];
   const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
   const whole = { ...options, style: /** @type {const} */ ("unit"), unit };

@@ -1,0 +1,167 @@
+// The models of the demo page: which it offers, which it comes back with, and how far one is loaded.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, url } from "./browser.mjs";
+import { loaded, open, ready } from "./demo.mjs";
+import { modelFile, serve } from "./server.mjs";
+import { SUGGESTED } from "../../www/suggested.js";
+
+let browser;
+
+before(async () => {
+  browser = await launch();
+});
+
+after(() => browser?.close());
+
+/** Keeps a whole model at an address, as far as lists of models are concerned. */
+const store = (page, address) =>
+  page.evaluate(async (address) => {
+    const cache = await caches.open("tabloom");
+    const record = { chunk_bytes: 8, chunks: ["x"], bytes: 8, is_sealed: true };
+    await cache.put(`${address}config.json?tabloom`, new Response(JSON.stringify(record)));
+    await cache.put(`${address}config.json?tabloom=0`, new Response("12345678"));
+  }, address);
+
+test("a better model that is on the device is offered as that, also without a network", async () => {
+  const { page } = await open(await browser.newContext(), `${url}sw.js`);
+  const { name, address } = SUGGESTED.find(({ name }) => name === "SmolLM2 360M Instruct");
+  await store(page, address);
+  await page.goto(`${url}?device=cpu`);
+  await page.locator("#get-better").click();
+  const choice = page.locator("#upgrades li", { hasText: name });
+  assert.match(await choice.textContent(), /Recommended for this device.*On this device; [\d.]+ [MG]B of memory;/);
+  assert.doesNotMatch(await choice.textContent(), /download|min at|Fits/);
+  assert.ok(await choice.getByRole("radio").isChecked());
+  assert.ok((await page.locator("#upgrades li", { hasText: "to download" }).count()) > 1);
+  await page.keyboard.press("Escape");
+
+  await page.locator("#choose").click();
+  const kept = page.locator("#kept li", { hasText: "SmolLM2-360M-Instruct" });
+  await kept.filter({ hasText: "Recommended for this device: 8 B, kept on this device" }).waitFor();
+  assert.equal(await page.locator("#picker li", { hasText: "Recommended" }).count(), 1);
+  await page.keyboard.press("Escape");
+
+  await page.context().setOffline(true);
+  await page.locator("#get-better").click();
+  await choice.waitFor();
+  assert.equal(await page.locator("#upgrades li").count(), 1);
+  await page.context().close();
+});
+
+test("who has chosen a model finds it again while it is on the device, unless the page may have died of it", async () => {
+  const weights = await modelFile("model.safetensors");
+  const half = (response) => {
+    response.writeHead(200, { "content-length": weights.length });
+    response.write(weights.subarray(0, weights.length / 2));
+  };
+  const server = await serve({ "models/half/": { "model.safetensors": half } });
+  const address = `${server.url}?device=cpu`;
+  const { page } = await ready(await browser.newContext(), address);
+  const context = page.context();
+  const use = async (model) => {
+    await page.locator("#choose").click();
+    await page.locator("#address").fill(model);
+    await page.keyboard.press("Enter");
+  };
+  /** What another page, or this one again, comes with. */
+  const found = async (page) => {
+    await loaded(page);
+    return page.locator("#model-name").textContent();
+  };
+  const another = async () => {
+    const { page } = await open(context, address);
+    const name = await found(page);
+    await page.close();
+    return name;
+  };
+  await use("models/own/");
+  await page.locator("#model-name", { hasText: "own" }).waitFor();
+  const asked = server.requests.length;
+  await page.reload();
+  assert.equal(await found(page), "own");
+  assert.deepEqual(
+    server.requests.slice(asked).filter((path) => /^model.*safetensors$/.test(path)),
+    [],
+    "it is downloaded again",
+  );
+  // While another is loaded the page may die of it.
+  await use("models/half/");
+  await page.locator("#switching-part", { hasText: "MB" }).waitFor();
+  assert.equal(await another(), "Built-in model");
+  await page.locator("#cancel-switch").click();
+  assert.equal(await another(), "own");
+  // An address that names a model is no choice.
+  const { page: named } = await ready(context, `${address}&model=model/`);
+  await named.close();
+  assert.equal(await another(), "own");
+  await page.locator("#choose").click();
+  await page.getByRole("button", { name: "Delete own" }).click();
+  await page.getByRole("button", { name: "Delete own" }).waitFor({ state: "detached" });
+  await page.reload();
+  assert.equal(await found(page), "Built-in model");
+  await context.close();
+  await server.close();
+});
+
+test("times are told by the last download, not by what is read from the device", async () => {
+  const server = await serve({});
+  const { page } = await open(await browser.newContext(), `${server.url}sw.js`);
+  await page.evaluate(() => localStorage.setItem("tabloom-rate", "1"));
+  const rate = async () => {
+    await loaded(page);
+    return page.evaluate(() => Number(localStorage.getItem("tabloom-rate")));
+  };
+  await page.goto(`${server.url}?device=cpu`);
+  const first = await rate();
+  assert.ok(first > 1000, `${first} bytes/s`);
+  await page.reload();
+  assert.equal(await rate(), first);
+  await page.locator("#choose").click();
+  await page.locator("#address").fill("models/another/");
+  await page.keyboard.press("Enter");
+  await page.locator("#model-name", { hasText: "another" }).waitFor();
+  assert.notEqual(await rate(), first);
+  await page.context().close();
+  await server.close();
+});
+
+test("how far a model is loaded is the same number in all places, and never falls within one word", async () => {
+  const { page } = await open(browser, `${url}?device=cpu`);
+  const told = await page.evaluate(async () => {
+    const [{ Picker }, { showSwitching }, { View }] = await Promise.all(
+      ["/picker.js", "/switching.js", "/tabloom/element/view/view.js"].map((path) => import(path)),
+    );
+    const host = document.createElement("div");
+    const view = new View(host.attachShadow({ mode: "open" }), /** @type {any} */ ({ engine: () => null }));
+    const loader = Object.assign(new EventTarget(), { current: null, name: "a", next: "b", progress: null });
+    new Picker(loader, /** @type {any} */ ({}));
+    showSwitching(loader);
+    const texts = [];
+    for (const [stage, share] of /** @type {[string, number][]} */ ([
+      ["download", 0.4567],
+      ["download", 0.9999],
+      ["compile", 0.2999],
+      ["compile", 0.9999],
+    ])) {
+      loader.progress = { stage, loaded: share * 5_300_000, total: 5_300_000 };
+      loader.dispatchEvent(new Event("progress"));
+      view.progress(loader.progress);
+      const said = (root, selector) => root.querySelector(selector).textContent;
+      texts.push([
+        said(document, "#model-size"),
+        said(document, "#switching-part"),
+        said(host.shadowRoot, ".status span + span"),
+        host.shadowRoot.querySelector(".track").getAttribute("aria-valuenow"),
+      ]);
+    }
+    return texts;
+  });
+  assert.deepEqual(told, [
+    ["loading 45%", "2.4 / 5.3 MB", "2.4 / 5.3 MB", "45"],
+    ["loading 99%", "5.3 / 5.3 MB", "5.3 / 5.3 MB", "99"],
+    ["preparing", "29%", "29%", "29"],
+    ["preparing", "99%", "99%", "99"],
+  ]);
+  await page.close();
+});
