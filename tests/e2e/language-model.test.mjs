@@ -309,6 +309,51 @@ test("calls of tools and their results are written and counted as the engine's o
   assert.deepEqual(found.answer, found.expected);
 });
 
+test("what the engine calls is executed, and it answers with what that gave", async () => {
+  const found = await page.evaluate(async () => {
+    const { completions } = engine.chat;
+    const { create: asIs } = completions;
+    const requests = [];
+    // The small model calls a tool where it must, and would go on to.
+    completions.create = async (request, options) => {
+      if (!request.stream) return asIs(request, options);
+      const tool_choice = requests.length === 0 ? "required" : "none";
+      requests.push({ ...request, tool_choice });
+      return asIs(requests.at(-1), options);
+    };
+    const given = [];
+    const tool = {
+      name: "weather",
+      description: "Tells the weather.",
+      inputSchema: {
+        type: "object",
+        properties: { city: { enum: ["Paris", "Rome"] } },
+        required: ["city"],
+        additionalProperties: false,
+      },
+      execute: async (call) => {
+        given.push(call);
+        return "It is 21 degrees.";
+      },
+    };
+    const session = await create({ tools: [tool] });
+    const pieces = [];
+    try {
+      for await (const piece of session.promptStreaming("Is it warm in Paris?")) pieces.push(piece);
+    } finally {
+      completions.create = asIs;
+    }
+    const [, second] = requests;
+    const { choices } = await engine.chat.completions.create({ ...second, stream: false });
+    return { given, count: requests.length, roles: second.messages.map(({ role }) => role), pieces, choices };
+  });
+  assert.ok(found.given.length >= 1 && found.given.every(({ city }) => ["Paris", "Rome"].includes(city)));
+  assert.equal(found.count, 2);
+  assert.deepEqual(found.roles.slice(0, 3), ["user", "assistant", "tool"]);
+  assert.ok(found.pieces.length > 1);
+  assert.equal(found.pieces.join(""), found.choices[0].message.content);
+});
+
 test("input that the API has no place for fails with its errors", async () => {
   const found = await page.evaluate(async () => {
     const session = await create();
