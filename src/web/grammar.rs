@@ -6,6 +6,7 @@ use std::{
     fmt,
     rc::Rc,
     task::{Poll, ready},
+    time::Duration,
 };
 
 use js_sys::{Array, Function, Promise};
@@ -16,7 +17,11 @@ use crate::{
     Error, Result,
     api::Spec,
     sampling::{Compiler, Constraint, Tokens},
+    timer,
 };
+
+/// Longest wait for the module: nobody else waits for it, and the next request asks again.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[wasm_bindgen]
 extern "C" {
@@ -108,7 +113,9 @@ impl ModuleCompiler {
         *loading = Loading::UnderWay;
         let (module, wake) = (self.module.clone(), self.wake.clone());
         spawn_local(async move {
-            let loaded = JsFuture::from(Promise::resolve(&promise)).await.map_err(not_loaded);
+            let loaded = timer::within(PATIENCE, JsFuture::from(Promise::resolve(&promise))).await;
+            let late = || Err(not_loaded("its files have not come within two minutes".into()));
+            let loaded = loaded.map_or_else(late, |loaded| loaded.map_err(not_loaded));
             let instance = loaded.map(|module| {
                 Rc::new(Instance { module: module.unchecked_into(), generation: Cell::new(0) })
             });

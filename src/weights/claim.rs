@@ -54,8 +54,12 @@ pub async fn acquire(
                 on_news(&news);
                 last = news;
             }
-            None if claim.seize().await => return true,
-            None => {}
+            None => match select(pin!(claim.seize()), pin!(server.wait(PATIENCE))).await {
+                Either::Left((true, _)) => return true,
+                Either::Left((false, _)) => {}
+                // Locks that do not answer count as denied.
+                Either::Right(_) => return false,
+            },
         }
         standstill.set(server.wait(PATIENCE));
     }

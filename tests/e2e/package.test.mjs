@@ -6,8 +6,22 @@ import { DEVICE, goldens, openPackage } from "./package.mjs";
 let session;
 let page;
 
+/** A worker in which the first download of the grammar module never begins, and the wait for it is short. */
+const STALLED = {
+  "stalled.js": `
+    const { fetch, setTimeout } = globalThis;
+    globalThis.setTimeout = (then, delay) => setTimeout(then, delay === 120_000 ? 1000 : delay);
+    let stalls = true;
+    globalThis.fetch = (input, ...rest) => {
+      if (!stalls || !String(input?.url ?? input).includes("grammar_bg")) return fetch(input, ...rest);
+      stalls = false;
+      return new Promise(() => {});
+    };`,
+  "stalled-worker.js": `import "./stalled.js"; import "./tabloom/worker.js";`,
+};
+
 before(async () => {
-  session = await openPackage();
+  session = await openPackage({ "": STALLED });
   page = session.page;
 });
 
@@ -209,6 +223,26 @@ test("an abort signal ends a stream, a whole answer, and what has not begun", as
   assert.equal(result.reason, "early");
   assert.equal(result.num_requests_running, 0);
   assert.equal(result.aborted, 3);
+});
+
+test("a grammar module that does not come ends the answers that need it, and is asked for again", async () => {
+  const found = await page.evaluate(async (messages) => {
+    const own = await Engine.load("model/", { device: "cpu", host: "private", workerUrl: "stalled-worker.js" });
+    const params = { messages, max_completion_tokens: 5, temperature: 0 };
+    const form = { ...params, response_format: { type: /** @type {const} */ ("json_object") } };
+    const [late, plain] = await Promise.all([
+      failure(own.chat.completions.create(form)),
+      own.chat.completions.create(params),
+    ]);
+    const next = await own.chat.completions.create(form);
+    own.close();
+    return [late, plain.choices[0].message.content, next.choices[0].message.content];
+  }, goldens[0].messages);
+  const [late, plain, next] = found;
+  assert.equal(late.code, "fetch");
+  assert.match(late.message, /grammar module.*two minutes/);
+  assert.ok(goldens[0].answer.startsWith(plain), plain);
+  assert.match(next, /^\s*\{/);
 });
 
 test("loading can be aborted, and begun anew", async () => {

@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use futures::future::{LocalBoxFuture, poll_immediate};
+use futures::future::{LocalBoxFuture, pending, poll_immediate};
 
 use super::server::*;
 use super::*;
@@ -27,6 +27,8 @@ struct Office {
     queue: VecDeque<usize>,
     /// Claims so far.
     claims: usize,
+    /// Whether the browser answers nobody who asks for the lock.
+    silent: bool,
     lost: Vec<usize>,
     /// News that claims have not heard yet.
     news: BTreeMap<usize, VecDeque<String>>,
@@ -95,6 +97,9 @@ impl Claim for Rc<Ticket> {
     }
 
     async fn seize(&self) -> bool {
+        if self.office.borrow().silent {
+            return pending().await;
+        }
         let mut office = self.office.borrow_mut();
         let holder = office.holder;
         let Some(holder) = holder.filter(|_| self.before.replace(holder) == holder) else {
@@ -208,7 +213,8 @@ impl Site {
             let mut yields = true;
             loop {
                 let on_news = |_: &str| heard.set(heard.get() + 1);
-                assert!(acquire(&claim, &script, on_news).await);
+                let is_granted = acquire(&claim, &script, on_news).await;
+                assert!(is_granted || claim.office.borrow().silent);
                 let store = Claimed::new(store.clone(), Some(claim.clone()));
                 let source = Stored::with_chunks(script.source(), Some(store), None, CHUNK);
                 let on_progress = |progress: Progress| {
@@ -334,16 +340,41 @@ fn what_a_frozen_worker_has_stored_is_taken_over_and_given_back() {
 }
 
 #[test]
-fn whatever_happens_to_the_others_the_last_one_loads() {
-    for _ in 0..150 {
-        let mut site = Site::new(fastrand::u64(..));
+fn a_lock_that_answers_nobody_binds_nobody() {
+    let mut site = Site::halfway(2);
+    site.workers[0].frozen = MANY;
+    site.office.borrow_mut().silent = true;
+    site.run(|site| site.workers[1].load.is_none());
+    assert!(site.loaded(1));
+    assert_eq!(site.script.asked(SHARD), [0, 2000]);
+}
+
+/// What a network does to a download.
+fn fault() -> Act {
+    let bytes = fastrand::usize(..2000);
+    match fastrand::u8(..7) {
+        0 => Act::Drop(bytes),
+        1 => Act::End(bytes),
+        2 => Act::Hang(bytes),
+        3 => Act::Refuse,
+        4 => Act::Status(503),
+        5 => Act::IgnoreRange,
+        _ => Act::Silent,
+    }
+}
+
+#[test]
+fn whatever_happens_to_the_others_and_to_the_network_the_last_one_loads() {
+    let first = seed();
+    for run in 0..150 {
+        let mut site = Site::new(first.wrapping_add(run));
         (0..4).for_each(|_| site.begin());
         let store = site.store.clone();
         site.script.watch(move |file, start| {
             let stored = store.chunks(&format!("{FOLDER}{file}?tabloom")) as u64;
             assert!(start / CHUNK >= stored, "{file} from {start} on: {stored} chunks are stored");
         });
-        let mut ended = 0;
+        let (mut ended, mut failed) = (0, 0);
         site.run(|site| {
             let worker = fastrand::usize(..4);
             match fastrand::usize(..1000) {
@@ -352,6 +383,11 @@ fn whatever_happens_to_the_others_the_last_one_loads() {
                     ended += 1;
                 }
                 1 => site.workers[worker].frozen = fastrand::usize(..5000),
+                // Five failures without progress end a load.
+                2 if failed < 4 => {
+                    site.script.act(SHARD, [fault()]);
+                    failed += 1;
+                }
                 _ => {}
             }
             false

@@ -66,9 +66,7 @@ fn received_bytes_are_not_requested_again() {
 
 #[test]
 fn interruptions_at_random_bytes_change_no_byte() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut rng = fastrand::Rng::with_seed(seed());
     for _ in 0..200 {
         let length = rng.usize(1..5000);
         let bytes = random(length, &mut rng);

@@ -75,6 +75,14 @@ enum Ending {
     Hanging,
 }
 
+/// A seed, printed; `TABLOOM_SEED` gives one again.
+pub fn seed() -> u64 {
+    let given = std::env::var("TABLOOM_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| fastrand::u64(..));
+    println!("seed {seed}");
+    seed
+}
+
 pub const FOLDER: &str = "https://models.example/m/";
 
 impl Script {
