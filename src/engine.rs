@@ -185,7 +185,7 @@ impl<E: Executor> Engine<E> {
         }
         let at = (self.clock)();
         let plan = self.scheduler.plan(at);
-        if plan.seqs.is_empty() {
+        if plan.is_empty() {
             return false;
         }
         match self.executor.submit(&plan) {

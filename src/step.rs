@@ -211,6 +211,11 @@ impl StepPlan {
         self.seqs.iter().map(SeqPlan::rows).sum()
     }
 
+    /// Whether there is nothing to do: no row to compute and no block to restore.
+    pub fn is_empty(&self) -> bool {
+        self.rows() == 0 && self.restores.is_empty()
+    }
+
     /// The plan with `unverified` resolved: `accepted` gives the number of accepted drafts in a slot's
     /// previous step.
     pub fn resolved(&self, accepted: impl Fn(u32) -> u32) -> Cow<'_, StepPlan> {

@@ -1,6 +1,6 @@
 //! Cached blocks in host memory: what was evicted from the device.
 
-use super::{free_list::FreeList, prefix_index::PrefixIndex};
+use super::{Cached, free_list::FreeList, prefix_index::PrefixIndex};
 use crate::step::{BlockCopy, HostMemory};
 
 /// The host blocks, found by content as the device's are, and the copies that the next step makes.
@@ -86,6 +86,26 @@ impl HostTier {
     /// Forgets the content of a host block.
     pub fn remove(&mut self, block: u32) {
         self.index.remove(block);
+    }
+
+    /// How many blocks of a prefix, `[entries][groups]`, the next step can bring to the device: all, or whole entries
+    /// before the first block that is too much. Half of what a step can save is left for what rows replace.
+    ///
+    /// Those in host memory count as used, the first as the last.
+    pub fn restorable(&mut self, found: &[Cached], groups: usize) -> usize {
+        let of_host = |(at, cached): (usize, &Cached)| match cached {
+            Cached::Host(block) => Some((at, *block)),
+            _ => None,
+        };
+        let of_host = found.iter().enumerate().filter_map(of_host);
+        of_host.clone().rev().for_each(|(_, block)| self.touch(block));
+        let most = (self.memory.saves / 2).max(groups).saturating_sub(self.restores.len());
+        of_host.skip(most).next().map_or(found.len(), |(at, _)| at / groups * groups)
+    }
+
+    /// Whether the next step has to restore blocks.
+    pub fn restores(&self) -> bool {
+        !self.restores.is_empty()
     }
 
     /// Has the next step write the content of a host block to a device block.

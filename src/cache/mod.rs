@@ -76,6 +76,17 @@ impl Cached {
     }
 }
 
+/// What became of a sequence that asked for blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Admission {
+    Admitted,
+    /// Not yet: the next step restores a part of its prefix.
+    Restoring,
+    /// Too few blocks are free.
+    NoRoom,
+}
+
 /// Protects the blocks of a prefix from eviction.
 #[derive(Debug)]
 pub struct Pin(BlockTable);
@@ -188,9 +199,11 @@ impl KvCache {
     }
 
     /// Gives the empty table of a [hashed](KvCache::hash) sequence room for `room` tokens; it shares
-    /// the longest cached prefix if `use_prefix`. Returns false, with nothing changed, if fewer than
-    /// `spare` blocks would stay free.
-    #[must_use]
+    /// the longest cached prefix if `use_prefix`. Nothing is changed if fewer than `spare` blocks would stay
+    /// free.
+    ///
+    /// A step restores only so many blocks that what they replace can be saved: a sequence with more of its
+    /// prefix in host memory is admitted by one of the next calls.
     pub fn admit(
         &mut self,
         table: &mut BlockTable,
@@ -198,7 +211,7 @@ impl KvCache {
         room: usize,
         use_prefix: bool,
         spare: usize,
-    ) -> bool {
+    ) -> Admission {
         debug_assert!(table.is_empty());
         let most = if use_prefix { tokens.len().saturating_sub(1) } else { 0 };
         let found = self.find(table, tokens, most, true);
@@ -209,14 +222,22 @@ impl KvCache {
         };
         let missing = (room.div_ceil(BLOCK_SIZE) * table.groups).saturating_sub(found.len());
         if self.free() < found.iter().filter(takes_free).count() + missing + spare {
-            return false;
+            return Admission::NoRoom;
         }
         table.blocks = found.iter().map(Cached::on_device).collect();
-        (table.cached, table.published) = (table.len() * BLOCK_SIZE, table.len());
         self.share(table); // before any block is taken, which could be one of these
-        self.restore(table, tokens, &found);
+        let now = self.host.restorable(&found, table.groups);
+        self.restore(table, tokens, &found[..now]);
+        if now < found.len() {
+            // They stay cached meanwhile.
+            let restored = table.restored;
+            self.release(table);
+            table.restored = restored;
+            return Admission::Restoring;
+        }
+        (table.cached, table.published) = (table.len() * BLOCK_SIZE, table.len());
         self.extend(table, room);
-        true
+        Admission::Admitted
     }
 
     /// Gives a table blocks for what was found in host memory, which the next step fills.
@@ -290,6 +311,11 @@ impl KvCache {
     /// Forgets the content of a host block that could not be set.
     pub fn disown(&mut self, block: u32) {
         self.host.remove(block);
+    }
+
+    /// Whether the next step has to restore blocks.
+    pub fn restores(&self) -> bool {
+        self.host.restores()
     }
 
     /// Moves the copies between device and host that the next step makes, saves and restores, out.

@@ -128,6 +128,9 @@ impl CpuExecutor {
     async fn compute(&mut self, turn: impl AsyncFn()) -> Result<Option<StepResult>> {
         let CpuExecutor { capacity, target, draft, slots, submitted, .. } = self;
         let Some(Submitted { plan, lost }) = submitted.take() else { return Ok(None) };
+        if plan.seqs.is_empty() {
+            return Ok(Some(StepResult { lost, ..Default::default() }));
+        }
         let (plan, pace) = (&plan, &mut Pace::new(turn));
         let batch = Batch::encode(plan, capacity, &slots.tables, 1)?;
         if let Some(draft) = draft {

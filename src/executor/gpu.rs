@@ -307,7 +307,10 @@ impl GpuExecutor {
             label: Some("step"),
             timestamp_writes,
         });
-        let body = &self.body[&Regime::of(batch.rows)];
+        let body = match batch.rows {
+            0 => &[][..],
+            rows => &self.body[&Regime::of(rows)],
+        };
         let head = match batch.logit_rows {
             0 => &[][..],
             rows => &self.head[&Regime::of(rows)],

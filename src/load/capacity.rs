@@ -18,9 +18,8 @@ const KV_BYTES: u64 = 256 << 20;
 const KV_TOKENS: usize = 4096;
 /// What [`LoadOptions::sparing`] divides steps and KV cache by.
 const SPARING: usize = 4;
-/// Memory of a read-back of blocks that a step saves, and most of them: those of a step's rows, twice.
+/// Memory of a read-back of blocks that a step saves: for those of its rows at least, and at most twice these.
 const SAVE_BYTES: u64 = 16 << 20;
-const MOST_SAVES: u64 = 2 * (ROWS / BLOCK_SIZE) as u64;
 /// Memory of a read-back of entries that are stored, and most of them.
 const READ_BYTES: u64 = 8 << 20;
 const MOST_READ: usize = 16;
@@ -98,8 +97,9 @@ pub fn sized(
         host: match (options.host_bytes / block).min(HOST_TIMES * most) as usize {
             0 => HostMemory::NONE,
             blocks => {
-                let saves = (SAVE_BYTES / block).clamp(1, MOST_SAVES) as usize;
                 let entry = groups.count();
+                let chunk = rows / BLOCK_SIZE * entry;
+                let saves = ((SAVE_BYTES / block) as usize).clamp(chunk, 2 * chunk);
                 let most = (READ_BYTES / block) as usize / entry;
                 let reads = if options.stores { most.clamp(1, MOST_READ) * entry } else { 0 };
                 HostMemory { blocks, saves, reads }

@@ -8,10 +8,19 @@ use super::{
     sequence::Sequence,
     state::Scheduler,
 };
-use crate::speculate::Load;
+use crate::{cache::Admission, speculate::Load};
 
 /// Tokens that a request gets for each that it had on admission, before it is preempted for its blocks.
 const SLICE_FOR_BLOCKS: usize = 10;
+
+/// The outcome of looking for a waiting request's first blocks.
+enum First {
+    /// With how many of its tokens that are cached in them.
+    Blocks(usize),
+    /// A step restores a part of its prefix first.
+    Later,
+    Missing,
+}
 
 /// The outcome of freeing blocks for a running sequence.
 pub(super) enum Room {
@@ -40,15 +49,19 @@ impl Scheduler {
                     continue;
                 }
                 let mut found = self.find_blocks(id);
-                while found.is_none()
+                while matches!(found, First::Missing)
                     && (self.reclaim() || self.running.is_empty() && self.unpin_oldest())
                 {
                     found = self.find_blocks(id);
                 }
-                let Some(cached) = found else {
-                    self.preempt_for(tab, false);
-                    // Nobody overtakes a request for which there is no memory.
-                    return false;
+                // Nobody overtakes a request for which there is no memory, or not yet.
+                let cached = match found {
+                    First::Blocks(cached) => cached,
+                    First::Later => return false,
+                    First::Missing => {
+                        self.preempt_for(tab, false);
+                        return false;
+                    }
                 };
                 let (Some(mut seq), Some(slot)) = (self.queue.take(id), self.free_slots.pop())
                 else {
@@ -112,13 +125,13 @@ impl Scheduler {
         self.running.iter().position(of)
     }
 
-    /// Gives a waiting request its first blocks. Returns how many of its tokens are cached in them.
+    /// Gives a waiting request its first blocks.
     ///
     /// Blocks are allocated as they are needed, but a request is admitted only if there are enough for
     /// all running requests, whose answers are expected to become as long as others were: else some would
     /// be preempted and computed again.
-    fn find_blocks(&mut self, id: RequestId) -> Option<usize> {
-        let seq = self.queue.get(id)?;
+    fn find_blocks(&mut self, id: RequestId) -> First {
+        let Some(seq) = self.queue.get(id) else { return First::Missing };
         let known = seq.known();
         let share = if self.running.is_empty() { 0.0 } else { self.options.watermark };
         let mut spare = (share * self.cache.usable() as f64).ceil() as usize;
@@ -132,17 +145,25 @@ impl Scheduler {
             // The last token is computed again for its logits.
             let shared = known - 1;
             let parent = &self.running[twin].table;
-            let (table, copies) = self.cache.fork(parent, shared, known, spare)?;
+            let forked = self.cache.fork(parent, shared, known, spare);
+            let (Some((table, copies)), Some(seq)) = (forked, self.queue.get_mut(id)) else {
+                return First::Missing;
+            };
             self.copies.extend(copies);
-            self.queue.get_mut(id)?.table = table;
-            return Some(shared);
+            seq.table = table;
+            return First::Blocks(shared);
         }
         let may_skip = seq.may_skip_rows();
         let cached = if may_skip { self.cache.lookup(&seq.table, seq.tokens()) } else { 0 };
         let room = known.min(cached + 1);
         spare += blocks(known) - blocks(room);
-        let (table, tokens) = self.queue.get_mut(id)?.table_and_tokens();
-        self.cache.admit(table, tokens, room, may_skip, spare).then(|| table.cached())
+        let Some(seq) = self.queue.get_mut(id) else { return First::Missing };
+        let (table, tokens) = seq.table_and_tokens();
+        match self.cache.admit(table, tokens, room, may_skip, spare) {
+            Admission::Admitted => First::Blocks(table.cached()),
+            Admission::Restoring => First::Later,
+            Admission::NoRoom => First::Missing,
+        }
     }
 
     /// Frees blocks for a running sequence: preempts another one.

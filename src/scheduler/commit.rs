@@ -45,6 +45,9 @@ impl Scheduler {
 
     /// Records what the step took.
     fn measure(&mut self, plan: &StepPlan, result: &StepResult, took: Duration, now: Duration) {
+        if plan.seqs.is_empty() {
+            return;
+        }
         let computed = result.device_nanos.map_or(took, Duration::from_nanos);
         self.pace.observe(plan.rows(), computed);
         self.metrics.stepped(plan.rows(), computed);

@@ -40,7 +40,7 @@ struct Budget {
 }
 
 impl Scheduler {
-    /// Chooses the rows of the next step. The plan is empty if there is nothing to compute before a
+    /// Chooses the rows of the next step. The plan [is empty](StepPlan::is_empty) if there is nothing to compute before a
     /// step in flight is over.
     pub fn plan(&mut self, now: Duration) -> StepPlan {
         let mut plan = StepPlan::default();
@@ -81,8 +81,8 @@ impl Scheduler {
         for id in self.order(|seq| !decoding.contains(&seq.id)) {
             self.extend(id, &mut budget, &mut plan, now);
         }
-        // Without rows there is no step.
-        if !plan.seqs.is_empty() {
+        // Without rows there is no step, but for one that restores a prefix.
+        if !plan.seqs.is_empty() || self.cache.restores() {
             [plan.saves, plan.restores] = self.cache.take_copies();
             plan.copies = std::mem::take(&mut self.copies);
         }

@@ -213,6 +213,24 @@ fn the_answer_is_the_same_in_every_setting(on: On, count: usize) {
 }
 
 #[test]
+fn a_prefix_that_comes_back_over_several_steps() {
+    let ask = |first: u32| {
+        let prompt = (first..first + 560).map(|token| token % 251).collect();
+        Request { prompt, max_tokens: Some(8), ..Request::default() }
+    };
+    let [first, second] = [ask(1), ask(100)];
+    let rounds = [&first, &second, &first].map(std::slice::from_ref);
+    for on in [On::Cpu, On::Gpu] {
+        // Room for one of them; a step restores 16 blocks.
+        let small = block_on(built_in(on, Some(45 * 16 * 1024), 2 << 20, false));
+        let options = Options { prefix_caching: true, ..whole_steps() };
+        let (answers, metrics) = answers(small, options, &rounds);
+        assert_eq!((answers[0].len(), &answers[0]), (8, &answers[2]));
+        assert!(metrics.restored_tokens > 400, "{}", metrics.restored_tokens);
+    }
+}
+
+#[test]
 fn on_the_cpu() {
     the_answer_is_the_same_in_every_setting(On::Cpu, 8);
 }

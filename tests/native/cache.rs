@@ -8,7 +8,7 @@ use std::{
 
 use proptest::prelude::*;
 use tabloom::{
-    cache::{BlockTable, KvCache, Pin},
+    cache::{Admission, BlockTable, KvCache, Pin},
     step::{BLOCK_SIZE, BlockCopy, KvGroups, Window},
 };
 
@@ -345,6 +345,7 @@ impl Model {
         }
         let cached = entries.len() / count;
         let admitted = self.cache.admit(&mut table, tokens, room, use_prefix, spare);
+        let admitted = admitted == Admission::Admitted;
         let unheld = entries.iter().filter(|block| self.free.contains(block)).count();
         let missing = self.missing(room, entries.len());
         assert_eq!(admitted, self.free.len() >= unheld + missing + spare);

@@ -140,10 +140,11 @@ fn a_long_prefix_comes_back_from_host_memory_in_a_tenth_of_its_time_and_from_sto
         engine.metrics().time_to_first_token_seconds.sum - before
     };
     let mut first = engine();
-    let [computed, _, restored] = [1, 2, 1].map(|token| time_of(&mut first, token));
-    // Eleven blocks of it were never evicted.
+    let [computed, _, restored, other] = [1, 2, 1, 2].map(|token| time_of(&mut first, token));
+    // Eleven blocks of each were never evicted.
     let metrics = first.metrics();
-    assert_eq!((metrics.prefix_cache_hits, metrics.restored_tokens), (7984, 7984 - 11 * 16));
+    let hits = [7984, 7984 - 11 * 16].map(|tokens| 2 * tokens);
+    assert_eq!([metrics.prefix_cache_hits, metrics.restored_tokens], hits);
 
     let mut next = engine();
     let (prompt, salt, before) = (vec![1; 8000], 0, clock.now());
@@ -160,7 +161,7 @@ fn a_long_prefix_comes_back_from_host_memory_in_a_tenth_of_its_time_and_from_sto
     assert_eq!((metrics.stored_tokens, metrics.restored_tokens), (8000, 7984));
 
     println!("{computed:.2} s computed, {restored:.2} from host memory, {stored:.2} from storage");
-    assert!(restored <= computed / 10.0, "{restored} s of {computed} s");
+    assert!(restored.max(other) <= computed / 10.0, "{restored} s and {other} s of {computed} s");
     assert!(stored <= computed / 5.0, "{stored} s of {computed} s");
 }
 

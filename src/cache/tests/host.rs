@@ -88,6 +88,24 @@ fn a_step_saves_no_more_than_it_can() {
 }
 
 #[test]
+fn a_prefix_comes_back_no_faster_than_what_it_replaces_is_saved() {
+    let mut cache = cache_of(6, None).with_host(HostMemory { blocks: 12, saves: 4, reads: 0 });
+    let (first, second) = (tokens(0, 64, 1), tokens(0, 80, 2));
+    pass(&mut cache, &first);
+    pass(&mut cache, &second);
+    assert_eq!(step(&mut cache)[0].len(), 4);
+    let mut table = BlockTable::default();
+    cache.hash(&mut table, &first);
+    assert_eq!(cache.admit(&mut table, &first, 64, true, 0), Admission::Restoring);
+    cache.check_integrity([], []);
+    assert_eq!(step(&mut cache).map(|copies| copies.len()), [2, 2]);
+    assert_eq!(cache.admit(&mut table, &first, 64, true, 0), Admission::Admitted);
+    assert_eq!(step(&mut cache).map(|copies| copies.len()), [2, 1]);
+    assert_eq!((table.cached(), table.restored()), (48, 48));
+    assert_eq!(lookup(&cache, &second, 0), 64, "nothing of it is lost");
+}
+
+#[test]
 fn a_block_that_was_not_written_yet_is_not_saved() {
     let mut cache = with_host(8);
     let first = tokens(0, 32, 1);

@@ -41,7 +41,8 @@ fn admit_with(
 ) -> Option<BlockTable> {
     let mut table = BlockTable::new(salt, owner, cache.views.len());
     cache.hash(&mut table, tokens);
-    cache.admit(&mut table, tokens, room, use_prefix, spare).then_some(table)
+    let admission = cache.admit(&mut table, tokens, room, use_prefix, spare);
+    (admission == Admission::Admitted).then_some(table)
 }
 
 /// The blocks of all that is cached of a sequence, its last token too.

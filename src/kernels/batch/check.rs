@@ -10,7 +10,7 @@ use crate::{
 
 /// Checks a plan against the capacity, but for its tables and the number of its logit rows.
 pub(super) fn plan(plan: &StepPlan, capacity: &Capacity) -> Result<()> {
-    if plan.rows() == 0 || plan.rows() > capacity.rows || plan.seqs.len() > capacity.seqs {
+    if plan.is_empty() || plan.rows() > capacity.rows || plan.seqs.len() > capacity.seqs {
         return Err(refused(format!(
             "{} rows in {} sequences; this executor takes 1 to {} rows in at most {} sequences",
             plan.rows(),

@@ -459,6 +459,20 @@ fn conversations_that_were_stored_come_back_to_another_engine() {
     }
 }
 
+/// Rows of the first step of a prompt of 40 tokens, at most.
+fn first_rows<const DEPTH: usize>() -> Option<f64> {
+    let mut client = Client::with(Scripted::<DEPTH>::new(64, 4, 32, 4096), Options::default());
+    client.submit(request(vec![1; 40], Some(1), 1));
+    client.step();
+    client.engine.metrics().iteration_tokens_total.quantile(1.0)
+}
+
+#[test]
+fn an_executor_on_the_caller_s_thread_begins_with_one_row() {
+    assert!(first_rows::<1>() <= Some(1.0));
+    assert!(first_rows::<2>() > Some(1.0));
+}
+
 #[test]
 fn a_request_that_fills_the_pool_by_itself_ends_for_its_length() {
     let mut client = Client::new(Scripted::<2>::new(64, 4, 2, 4096));

@@ -142,7 +142,7 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
 
     fn check(&mut self, plan: &StepPlan) {
         assert!(self.in_flight.len() < DEPTH, "too many steps in flight");
-        assert!((1..=self.capacity.rows).contains(&plan.rows()), "{} rows", plan.rows());
+        assert!(!plan.is_empty() && plan.rows() <= self.capacity.rows, "{} rows", plan.rows());
         assert!(!plan.read_logits);
         let logit_rows = plan.seqs.iter().map(|seq| {
             let scored = seq.score.as_ref().map_or(0, |score| score.targets.len());
@@ -212,7 +212,9 @@ impl<const DEPTH: usize> Scripted<DEPTH> {
 
     /// Copies blocks between device and host.
     fn exchange(&mut self, plan: &StepPlan) {
-        assert!(plan.saves.len() <= self.capacity.host.saves);
+        let Capacity { host, groups, .. } = self.capacity;
+        assert!(plan.saves.len() <= host.saves);
+        assert!(plan.restores.len() <= (host.saves / 2).max(groups.count()));
         let tokens = |block: u32| self.kv[block as usize * BLOCK_SIZE..][..BLOCK_SIZE].to_vec();
         self.saved.push_back(plan.saves.iter().map(|save| (save.to, tokens(save.from))).collect());
         for restore in &plan.restores {
