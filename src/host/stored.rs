@@ -1,7 +1,7 @@
 //! What a host does for prefixes that are stored between visits.
 
 use super::{
-    Host, Info, Isolation, Options, Tab, Task, VERSION,
+    Host, Info, Isolation, Options, Tab, Task,
     preparing::Prepared,
     storing::{RunRead, Storing},
     turns::ModelId,
@@ -13,14 +13,14 @@ use crate::{
     step::{EntryBlocks, Executor},
 };
 
-/// A digest of all that the keys and values of given tokens depend on. `files`: those of the model and of its
-/// drafter.
-pub fn prefix_root(options: &Options, info: &Info, files: [Digest; 2]) -> Digest {
+/// A digest of all that the keys and values of given tokens depend on. `version`: the engine's; `files`: those of the
+/// model and of its drafter.
+pub fn prefix_root(version: &str, options: &Options, info: &Info, files: [Digest; 2]) -> Digest {
     let Options { quantize, kv, sliding_window, draft, gpu, .. } = options;
     // Rotations may depend on the context.
     let Info { model, device, adapter, context, .. } = info;
     let depends = format!(
-        "{VERSION} {model} {files:?} {quantize:?} {kv:?} {sliding_window:?} {draft:?} {gpu:?} {device} {adapter} {context}"
+        "{version} {model} {files:?} {quantize:?} {kv:?} {sliding_window:?} {draft:?} {gpu:?} {device} {adapter} {context}"
     );
     Digest(blake3::hash(depends.as_bytes()).into())
 }

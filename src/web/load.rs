@@ -23,7 +23,7 @@ use crate::{
     executor::{AnyExecutor, KvKind},
     host::{
         Device, Draft, DraftInfo, Info, Inspection, Keep, Kv, ModelId, Options, Progress, Quantize,
-        SlidingWindow, Stage, prefix_root,
+        SlidingWindow, Stage, VERSION, prefix_root,
     },
     layout::Layout,
     load::{self, DraftWith, LoadOptions, Loaded, Opened, SharedGpu, quantise_all},
@@ -93,7 +93,7 @@ impl Load<'_> {
         info.stored = source.is_stored() && drafter.is_none_or(|drafter| drafter.is_stored());
         let mut prefixes = None;
         if let (false, Some(shape), [Some(own), Some(drafter)]) = (is_local, shape, digests) {
-            let root = prefix_root(options, &info, [own, drafter]);
+            let root = prefix_root(VERSION, options, &info, [own, drafter]);
             let most = options.prefix_cache.stored_bytes;
             if let Some(store) = find_store(Keep::Opfs, self.environment).await {
                 prefixes = Some(open_prefixes(store, &info.model, root, shape, most).await);

@@ -204,6 +204,23 @@ fn an_echo_returns_the_prompt_and_its_log_probabilities() {
     assert_eq!(scored.usage.flatten().unwrap().completion_tokens, 0);
     assert_eq!(same(&streamed(&mut service, &fields).0), same(&scored));
 
+    // Of one token, before which nothing comes.
+    let first = tokens.tokens[1];
+    fields["prompt"] = json!([first]);
+    fields["max_tokens"] = 1.into();
+    let one = whole(&mut service, &fields);
+    let alone = one.choices[0].logprobs.as_ref().expect("asked for");
+    let text = tokens.token_strs.as_ref().map(|strs| &strs[1]);
+    assert_eq!((alone.token_logprobs.len(), alone.token_logprobs[0]), (2, None));
+    assert_eq!((alone.tokens.first(), &alone.top_logprobs[0]), (text, &None));
+    assert_eq!(alone.text_offset, [0, text.unwrap().chars().count()]);
+    assert!(one.choices[0].text.starts_with(text.unwrap()));
+    assert_eq!(same(&streamed(&mut service, &fields).0), same(&one));
+    let listed = json!({ "prompt": [first], "prompt_logprobs": 1, "max_tokens": 1 });
+    let listed = whole(&mut service, &listed);
+    let listed = listed.choices[0].prompt_logprobs.as_ref().expect("asked for");
+    assert!(matches!(&listed[..], [None]));
+
     // Without log-probabilities; and they, in the other shape, without an echo.
     let plain = json!({ "prompt": prompt, "echo": true, "temperature": 0, "max_tokens": 6, "ignore_eos": true });
     assert_eq!(whole(&mut service, &plain).choices[0].text, all.choices[0].text);

@@ -173,7 +173,8 @@ fn what_keys_and_values_depend_on_tells_stored_prefixes_apart() {
     };
     let files = [Digest([1; 32]), Digest([2; 32])];
     let options = |given: Value| serde_json::from_value::<Options>(given).unwrap();
-    let own = prefix_root(&options(json!({})), &info(), files);
+    let root = |options: &Options, info: &Info, files| prefix_root("1.0.0", options, info, files);
+    let own = root(&options(json!({})), &info(), files);
     let given = [
         json!({"quantize": "w4"}),
         json!({"kv": "int8"}),
@@ -182,23 +183,24 @@ fn what_keys_and_values_depend_on_tells_stored_prefixes_apart() {
         json!({"gpu": {"subgroups": false}}),
     ];
     let mut roots: Vec<Digest> =
-        given.into_iter().map(|given| prefix_root(&options(given), &info(), files)).collect();
+        given.into_iter().map(|given| root(&options(given), &info(), files)).collect();
     for other in [
         Info { model: "https://example.org/other/".into(), ..info() },
         Info { device: "cpu", ..info() },
         Info { adapter: "another".into(), ..info() },
         Info { context: 8192, ..info() },
     ] {
-        roots.push(prefix_root(&options(json!({})), &other, files));
+        roots.push(root(&options(json!({})), &other, files));
     }
-    roots.push(prefix_root(&options(json!({})), &info(), [files[0]; 2]));
-    roots.push(prefix_root(&options(json!({})), &info(), [files[1]; 2]));
+    roots.push(prefix_root("1.0.1", &options(json!({})), &info(), files));
+    roots.push(root(&options(json!({})), &info(), [files[0]; 2]));
+    roots.push(root(&options(json!({})), &info(), [files[1]; 2]));
     for (at, root) in roots.iter().enumerate() {
         assert!(*root != own && !roots[..at].contains(root), "{at}");
     }
     // What they do not depend on.
     let budget = options(json!({"prefixCache": {"hostBytes": 1}}));
-    assert_eq!(prefix_root(&budget, &Info { stored: false, ..info() }, files), own);
+    assert_eq!(root(&budget, &Info { stored: false, ..info() }, files), own);
 }
 
 #[test]
