@@ -22,7 +22,7 @@ import { detokenize, tokenize } from "./calls/tokens.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./host/ladder.js";
 import { Session } from "./host/session.js";
-import { budget, interrupted, mark } from "./memory.js";
+import { budget, interrupted } from "./memory.js";
 import { addressOf, isAddress, nameOf } from "./models/address.js";
 import { Models } from "./models/kept.js";
 import { identify } from "./models/source.js";
@@ -142,7 +142,6 @@ export class Engine {
     if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, nameOf(model.url));
     const over = new AbortController();
     if (signal) whenAborted(signal, () => session.close(signal.reason), over.signal);
-    const ended = mark();
     try {
       await session.start(onProgress);
       if (session.info?.stored) {
@@ -153,7 +152,6 @@ export class Engine {
       }
     } finally {
       over.abort();
-      ended();
     }
     return new Engine(session, told);
   }

@@ -1,7 +1,7 @@
 import { unlessAborted, whenAborted } from "../abort.js";
 import { Connection, LAST } from "./connection.js";
 import { Departure, TabloomError, invalid } from "../error.js";
-import { platform } from "../memory.js";
+import { mark, platform } from "../memory.js";
 import { Stays } from "./page.js";
 
 /**
@@ -130,20 +130,23 @@ export class Session {
   /** Connects, unless it is connected or connecting, and posts the open calls. */
   #ready() {
     if (this.#host) return Promise.resolve();
-    this.#connecting ??= this.#connect().then(
-      (host) => {
-        this.#connecting = null;
-        this.#host = host;
-        for (const call of this.#calls.keys()) this.#post(call, host);
-        const { signal } = host.life;
-        whenAborted(signal, () => this.#lost(signal.reason));
-      },
-      (error) => {
-        this.#connecting = null;
-        this.#failAll(error);
-        throw error;
-      },
-    );
+    // Whoever dies of a load, the first or a later one, does not load again unasked.
+    this.#connecting ??= this.#connect()
+      .finally(mark())
+      .then(
+        (host) => {
+          this.#connecting = null;
+          this.#host = host;
+          for (const call of this.#calls.keys()) this.#post(call, host);
+          const { signal } = host.life;
+          whenAborted(signal, () => this.#lost(signal.reason));
+        },
+        (error) => {
+          this.#connecting = null;
+          this.#failAll(error);
+          throw error;
+        },
+      );
     return this.#connecting;
   }
 

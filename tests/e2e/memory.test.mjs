@@ -161,6 +161,16 @@ test("a page that is left in a load, or whose load fails, has not died of it", a
   assert.equal(await again(page), false);
 });
 
+test("a page that dies while its model is loaded again, after its device was lost, does not load by itself", async () => {
+  await deaf(context);
+  fates.chat = [{ fate: "device_lost", at: 3, count: 20 }];
+  fates.load = [{}, { fate: "stick" }];
+  const page = await open({ host: "private" });
+  await page.evaluate(() => void failure(engine.chat.completions.create({ messages: [] })));
+  await until("load", 2);
+  assert.equal(await again(page), true);
+});
+
 test("two loads of a page are marked until both have ended", async () => {
   await deaf(context);
   const page = await loading();
