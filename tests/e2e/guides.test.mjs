@@ -1,7 +1,7 @@
 // The code of the guides, the reference and the README: every block of JavaScript is checked by
-// TypeScript against the package's types and runs in a page; blocks of HTML are pages, and those of JSX
-// have a component `Chat`. `no-run` marks what needs a visitor or another server: it is checked, and does
-// not run. Short names of models stand for the built-in one here.
+// TypeScript against the package's types, as TypeScript where no comment has types, and runs in a page;
+// blocks of HTML are pages, and those of JSX have a component `Chat`. `no-run` marks what needs a visitor or
+// another server: it is checked, and does not run. Short names of models stand for the built-in one here.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -14,6 +14,8 @@ import { serve } from "./server.mjs";
 
 const PATIENCE = 120_000;
 const root = fileURLToPath(new URL("../../", import.meta.url));
+/** Where `openai` is the version that npm installs, which OpenAI's agents need. */
+const agents = join(root, "node_modules/@openai/agents");
 /** The documents of a folder, by their paths. */
 const within = (folder) =>
   readdirSync(join(root, folder))
@@ -171,7 +173,10 @@ test("the types of all code are right", () => {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   copyFileSync(new URL("guides.d.ts", import.meta.url), join(folder, "guides.d.ts"));
-  for (const { id, code, language } of scripts) writeFileSync(join(folder, `${id}.${language}`), code);
+  for (const { id, code, language } of scripts) {
+    const extension = code.includes("@type {") ? language : language.replace("js", "ts");
+    writeFileSync(join(folder, `${id}.${extension}`), code);
+  }
   const compilerOptions = {
     allowJs: true,
     checkJs: true,
@@ -191,12 +196,10 @@ test("the types of all code are right", () => {
       "tabloom/element/parts": ["../package/element/parts.d.ts"],
       "tabloom/element/texts/*": ["../package/element/texts/*.d.ts"],
       "tabloom/prompt-api": ["../package/prompt-api.d.ts"],
+      openai: [join(agents, "node_modules/openai/index.d.mts")],
     },
   };
-  writeFileSync(
-    join(folder, "tsconfig.json"),
-    JSON.stringify({ compilerOptions, include: ["*.js", "*.jsx", "*.d.ts"] }),
-  );
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*"] }));
   const tsc = join(root, "node_modules/typescript/bin/tsc");
   const checked = spawnSync(process.execPath, [tsc, "-p", folder], { encoding: "utf8" });
   assert.equal(checked.status, 0, checked.stdout);
@@ -206,7 +209,7 @@ for (const { id, code, language } of scripts.filter(({ run }) => run)) {
   const isChat = language === "jsx";
   test(`${id} ${isChat ? "is a chat" : "runs"}`, async () => {
     const { outputFiles } = await build({
-      stdin: { contents: isChat ? code + SHOW : code, resolveDir: root, loader: isChat ? "jsx" : "js" },
+      stdin: { contents: isChat ? code + SHOW : code, resolveDir: agents, loader: isChat ? "jsx" : "js" },
       bundle: true,
       write: false,
       format: "esm",

@@ -1,5 +1,5 @@
-// The package's types in other people's projects: with OpenAI's own, and `<tabloom-chat>` in templates. Each project
-// is strict and is checked under each way to resolve modules.
+// The package's types in other people's projects: with those of two versions of OpenAI's client, and
+// `<tabloom-chat>` in templates. Each project is strict and is checked under each way to resolve modules.
 import assert from "node:assert/strict";
 import { readFile, mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ before(async () => {
   const packages = join(project.folder, "node_modules");
   await mkdir(join(packages, "@types"));
   for (const name of ["openai", "@types/react", "csstype"]) await symlink(join(tools, name), join(packages, name));
+  await symlink(join(tools, "@openai/agents/node_modules/openai"), join(packages, "openai-7"));
   for (const [name, text] of Object.entries(STUBS)) {
     await mkdir(join(packages, name));
     const exports = { ".": { types: "./index.d.ts" }, "./elements": { types: "./index.d.ts" } };
@@ -181,7 +182,14 @@ export const svelte: SvelteHTMLElements["tabloom-chat"] = {
 export const wrong: Vue["$props"] = { device: "tpu" };
 `;
 
-const FILES = { "chat.ts": CHAT, "errors.ts": ERRORS, "react.tsx": REACT, "templates.ts": TEMPLATES };
+const CHAT_7 = CHAT.replace('"openai"', '"openai-7"');
+const FILES = {
+  "chat.ts": CHAT,
+  "chat-7.ts": CHAT_7,
+  "errors.ts": ERRORS,
+  "react.tsx": REACT,
+  "templates.ts": TEMPLATES,
+};
 
 // The samples of the package's README, as they stand.
 const readme = await readFile(join(root, "pkg-template/README.md"), "utf8");
@@ -224,6 +232,15 @@ test("an older TypeScript reads all declarations", async () => {
   };
   await project.write("tsconfig.json", JSON.stringify({ compilerOptions, files: ["older.ts"] }));
   project.run("node", [join(tools, "typescript-5-6/bin/tsc"), "-p", "."]);
+});
+
+test("the guide names the versions of OpenAI's packages that are tested", async () => {
+  const versions = ["openai", "@openai/agents/node_modules/openai", "@openai/agents"].map(async (name) => {
+    const { version } = JSON.parse(await readFile(join(tools, name, "package.json"), "utf8"));
+    return version;
+  });
+  const page = await readFile(join(root, "docs/guides/openai-sdk.md"), "utf8");
+  for (const version of await Promise.all(versions)) assert.ok(page.includes(version), version);
 });
 
 test("the codes of errors are those of the reference", async () => {
