@@ -147,7 +147,10 @@ export interface Usage {
   };
 }
 
-/** Why an answer ended; `tool_calls`: the model waits for the results of its calls. */
+/**
+ * Why an answer ended; `tool_calls`: the model waits for the results of its calls. With `repetition_detection` it may
+ * be "repetition", too: that is no type here, as answers are to have OpenAI's types, which lack it.
+ */
 export type FinishReason = "stop" | "length" | "tool_calls";
 
 /** A token and the natural logarithm of its probability. */
