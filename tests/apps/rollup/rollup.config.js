@@ -4,5 +4,5 @@ import typescript from "@rollup/plugin-typescript";
 export default {
   input: "main.ts",
   output: { dir: "dist", format: "es" },
-  plugins: [resolve(), typescript()],
+  plugins: [resolve(), typescript({ noEmitOnError: true })],
 };
