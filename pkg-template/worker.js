@@ -28,6 +28,9 @@ async function takeLock() {
 /** Milliseconds for which a page may be silent once it has been greeted. */
 const PATIENCE = 60_000;
 
+/** So many pings that the host has not answered mean that it is stuck, in a step or for good. */
+const STUCK = 10;
+
 /** @type {Set<HostPort>} */
 const ports = new Set();
 /** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when the first message comes */
@@ -128,6 +131,8 @@ async function connect(port, epoch) {
     if (!left) introduce(line);
   };
   let left = false;
+  /** Pings of the page since the host's last answer. */
+  let unanswered = 0;
   port.onmessage = (event) => {
     const { type, id, host } = event.data ?? {};
     if (type === "here") return;
@@ -138,13 +143,22 @@ async function connect(port, epoch) {
     if (type === "offer") return sharing?.offer(event.data);
     left ||= type === "bye";
     // The host may be loading, or within a step.
-    if (type === "ping" && Number.isInteger(id) && !left) port.postMessage({ type: "alive", id });
+    if (type === "ping" && Number.isInteger(id) && !left) {
+      port.postMessage({ type: "alive", id });
+      unanswered += 1;
+    }
     receive(event);
+    if (!left) return;
     // The host does not listen to pages that leave before they were introduced.
-    if (left) line.close();
+    line.close();
+    // A page that is reloaded would find the same worker.
+    if (ports.size === 0 && unanswered >= STUCK) close();
   };
   const line = {
-    postMessage: (/** @type {Answer & {id: number}} */ message) => port.postMessage(message),
+    postMessage(/** @type {Answer & {id: number}} */ message) {
+      unanswered = 0;
+      port.postMessage(message);
+    },
     close() {
       ports.delete(port);
       port.close();

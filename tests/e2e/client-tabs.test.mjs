@@ -311,6 +311,23 @@ describe("a host that is stuck", () => {
     });
   }
 
+  test("is not found again by its last page when that is reloaded", async () => {
+    await hurry(20);
+    const page = await open({ host: "shared" });
+    fates.chat = [{ fate: "stick", at: 5, count: 10 }, { count: 10 }];
+    await page.evaluate(() => void failure(engine.chat.completions.create({ messages: [] })));
+    await until("chat", 1);
+    // Of the two minutes that it is given the half.
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+    await page.reload();
+    await page.waitForFunction(() => globalThis.Engine);
+    await load(page, { host: "shared" });
+    assert.deepEqual(numbers(await read(page)), upTo(10));
+    assert.equal(reported("boot").length, 2);
+    const { held } = await page.evaluate(() => navigator.locks.query());
+    assert.ok(!held.some(({ name }) => name.endsWith(" left")), "nobody had to leave it");
+  });
+
   for (const host of ["leader", "private"]) {
     test(`is replaced (${host})`, async () => {
       await hurry(20);
