@@ -101,7 +101,9 @@ export class Better {
     for (const type of ["change", "show", "count"]) chat.addEventListener(type, () => this.#update());
     for (const type of ["online", "offline"]) addEventListener(type, () => this.#update());
     $("get-better").addEventListener("click", () => this.#open());
-    $("anew").addEventListener("click", () => $("clear").click());
+    $("anew").addEventListener("click", (/** @type {UIEvent} */ { detail }) =>
+      $("clear").dispatchEvent(new MouseEvent("click", { detail })),
+    );
     for (const id of ["close-upgrade", "cancel-upgrade"]) $(id).addEventListener("click", () => this.#dialog.close());
     $("upgrade-form").addEventListener("submit", (/** @type {Event} */ event) => {
       event.preventDefault();

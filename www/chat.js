@@ -97,7 +97,7 @@ export class Chat extends EventTarget {
     });
     root.adoptedStyleSheets.push(Drafts.style());
     const problem = /** @type {Element} */ (root.querySelector("[part=error]"));
-    const dismiss = button(texts.chat.dismiss, () => this.#settle(), { class: "pill" });
+    const dismiss = button(texts.chat.dismiss, (event) => this.#settle(event), { class: "pill" });
     problem.querySelector(".buttons")?.append(dismiss);
     /** @type {Talk} */
     const talk = {
@@ -263,9 +263,12 @@ export class Chat extends EventTarget {
     this.show({ ...blank(), settings: this.#settings.own });
   }
 
-  /** @param {string} text */
-  ask(text) {
-    this.focus();
+  /**
+   * @param {string} text
+   * @param {UIEvent} event by which it was chosen
+   */
+  ask(text, event) {
+    this.focus(event);
     if (!this.busy) this.#view.send(text);
   }
 
@@ -276,8 +279,14 @@ export class Chat extends EventTarget {
     this.focus();
   }
 
-  focus() {
-    this.#view.view.input.focus({ preventScroll: true });
+  /**
+   * Has visitors write on, but not after a tap: a phone's keyboard would cover what was opened.
+   *
+   * @param {UIEvent} [event] of a click
+   */
+  focus(event) {
+    const tapped = event && event.detail > 0 && !matchMedia("(hover: hover)").matches;
+    if (!tapped) this.#view.view.input.focus({ preventScroll: true });
   }
 
   /** Loads the model, and shows how that goes. */
@@ -303,10 +312,14 @@ export class Chat extends EventTarget {
     }
   }
 
-  /** Takes an error away that keeps nobody from going on. */
-  #settle() {
+  /**
+   * Takes an error away that keeps nobody from going on.
+   *
+   * @param {UIEvent} event
+   */
+  #settle(event) {
     this.#view.fail(null);
-    this.focus();
+    this.focus(event);
   }
 
   /** Keeps what is not asked yet through a reload. */

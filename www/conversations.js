@@ -76,13 +76,13 @@ export class Conversations {
       if (title === null) this.hush();
       else this.#say(fill(TEXTS.answered, { title }), false);
     });
-    $("clear").addEventListener("click", () => {
+    $("clear").addEventListener("click", (/** @type {UIEvent} */ event) => {
       this.#unfold(false);
       this.#chat.begin();
-      this.#chat.focus();
+      this.#chat.focus(event);
     });
     $("undo").addEventListener("click", () => this.#undo());
-    $("keep").addEventListener("click", () => this.#keepLost());
+    $("keep").addEventListener("click", (/** @type {UIEvent} */ event) => this.#keepLost(event));
     addEventListener("pagehide", () => {
       const kept = this.#chat.growing.filter(({ id }) => !this.#gone.has(id));
       for (const conversation of kept) archive.leave(conversation);
@@ -182,13 +182,17 @@ export class Conversations {
     return true;
   }
 
-  /** Keeps the conversation that is shown, which another tab has deleted. */
-  async #keepLost() {
+  /**
+   * Keeps the conversation that is shown, which another tab has deleted.
+   *
+   * @param {UIEvent} event
+   */
+  async #keepLost(event) {
     const { conversation, busy } = this.#chat;
     this.#gone.delete(conversation.id);
     await this.#archive.put(conversation, busy);
     await this.#list();
-    this.#chat.focus();
+    this.#chat.focus(event);
   }
 
   /** Notes which conversation is shown. */
@@ -293,7 +297,7 @@ export class Conversations {
       Object.assign(known, { entry, current, found });
       return known.item;
     }
-    const open = button("", () => this.#open(id), { class: "title", title, "aria-current": `${current}` });
+    const open = button("", (event) => this.#open(id, event), { class: "title", title, "aria-current": `${current}` });
     open.append(html("span", { dir: "auto" }, `${pinned ? "★ " : ""}${title}`), html("time", {}, when));
     if (where) open.append(excerpt(where, sought()));
     const more = button("", () => this.#offer(id, more), {
@@ -357,14 +361,17 @@ export class Conversations {
     this.#menu.firstElementChild.focus();
   }
 
-  /** @param {string} id */
-  async #open(id) {
+  /**
+   * @param {string} id
+   * @param {UIEvent} event
+   */
+  async #open(id, event) {
     const found = this.#chat.away(id) ?? (await this.#archive.get(id));
     if (!found) return;
     this.#unfold(false);
     if (id !== this.#chat.conversation.id) this.#try(found, () => this.#chat.show(found));
     if (this.#found) this.#chat.find(sought());
-    this.#chat.focus();
+    this.#chat.focus(event);
   }
 
   /**

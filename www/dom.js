@@ -33,7 +33,7 @@ export function svg(name, attributes = {}, ...children) {
  * A button with its handler.
  *
  * @param {string} text
- * @param {() => void} onClick
+ * @param {(event: MouseEvent) => void} onClick
  * @param {Record<string, string>} [attributes]
  */
 export function button(text, onClick, attributes = {}) {

@@ -60,7 +60,7 @@ tellModel();
 const onCpu = query.get("device") === "cpu";
 if (onCpu) tellAbove(texts.main.processor);
 else if (loader.source === BUILT_IN && !("gpu" in navigator)) tellAbove(texts.main.withoutGpu);
-for (const text of SUGGESTIONS) $("suggestions").append(button(text, () => chat.ask(text)));
+for (const text of SUGGESTIONS) $("suggestions").append(button(text, (event) => chat.ask(text, event)));
 
 loader.addEventListener("change", () => {
   const { current } = loader;

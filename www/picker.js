@@ -10,8 +10,8 @@ import { fill, texts } from "./texts.js";
 
 const TEXTS = texts.picker;
 
-/** Files that make a model. */
-const MODEL = /\.(?:gguf|safetensors)$|^config\.json$/i;
+/** Files that a model has, and nothing else; its others are texts. */
+const WEIGHTS = /\.(?:gguf|safetensors)$/i;
 
 /** The dialog in which visitors choose a model. */
 export class Picker {
@@ -52,7 +52,7 @@ export class Picker {
     if (!event.dataTransfer?.types.includes("Files")) return;
     event.preventDefault();
     const given = await dropped(event.dataTransfer);
-    if (!Array.isArray(given) || given.some(({ name }) => MODEL.test(name))) return this.#use(given);
+    if (!Array.isArray(given) || given.some(({ name }) => WEIGHTS.test(name))) return this.#use(given);
     this.#dialog.close();
     this.#chat.attach(given);
   }

@@ -91,7 +91,8 @@ export class Playground {
       if (reason === "stop") this.#judge(text, schema);
       else this.#report(fill(TEXTS.cut, { tokens }), "bad");
     } catch (/** @type {any} */ error) {
-      this.#report(signal.aborted ? TEXTS.stopped : reasonOf(error), signal.aborted ? "" : "bad");
+      if (signal.aborted) this.#report(TEXTS.stopped);
+      else this.#report(...reasonOf(error));
       this.#loader.failed(error);
     } finally {
       this.#answering = null;
@@ -139,9 +140,11 @@ export class Playground {
   /**
    * @param {string} text
    * @param {string} [kind]
+   * @param {string} [details] in the engine's words
    */
-  #report(text, kind = "") {
+  #report(text, kind = "", details = "") {
     write($("verdict"), text);
+    if (details) $("verdict").append(" ", html("small", { lang: "en" }, details));
     $("verdict").className = kind;
     // On a phone it is below the form.
     if (text) $("verdict").scrollIntoView({ block: "nearest" });
@@ -159,15 +162,18 @@ export class Playground {
  * What an error says of the schema, not of the grammar around it, or else of what went wrong.
  *
  * @param {any} error
+ * @returns {[text: string, kind: string, details?: string]}
  */
 function reasonOf(error) {
-  if (error.code !== "invalid_request") return sentenceOf(error);
-  const line = error.message
-    .split("\n")[0]
-    .replace(/^structured_outputs\.grammar(?:: at .* JSON schema(?=:))?/, "schema");
+  const { code, message } = error;
+  const refused = code === "invalid_request";
+  if (!refused || !message.startsWith("structured_outputs.grammar")) {
+    return [sentenceOf({ code: refused ? "" : code }), "bad", message];
+  }
+  const line = message.split("\n")[0].replace(/^structured_outputs\.grammar(?:: at .* JSON schema(?=:))?/, "schema");
   const [, path, keyword] = /(\S+): found (\S+), expected only keywords that/.exec(line) ?? [];
-  if (keyword) return fill(TEXTS.unsupported, { path, keyword });
-  return fill(TEXTS.refused, { why: line.replace(/^schema: /, "") });
+  if (keyword) return [fill(TEXTS.unsupported, { path, keyword }), "bad"];
+  return [TEXTS.refused, "bad", line.replace(/^schema: /, "")];
 }
 
 /**

@@ -1,5 +1,6 @@
 // What the page says, in the visitor's language: English, unless there is a table of another.
 import { TEXTS as ELEMENT } from "./tabloom/element/parts.js";
+import { languageOf, textsFor } from "./tabloom/element/texts/index.js";
 import EN from "./texts/en.js";
 
 /** @import { Table } from "./table.js" */
@@ -10,22 +11,21 @@ export const texts = EN;
 /** As in `de-AT`: how numbers and dates are written. */
 export let locale = "en";
 
-/** @type {Record<string, () => Promise<[{default: Table}, {default: typeof ELEMENT}]>>} */
-const LANGUAGES = {
-  de: () => Promise.all([import("./texts/de.js"), import("./tabloom/element/texts/de.js")]),
-  es: () => Promise.all([import("./texts/es.js"), import("./tabloom/element/texts/es.js")]),
-  fr: () => Promise.all([import("./texts/fr.js"), import("./tabloom/element/texts/fr.js")]),
-  ja: () => Promise.all([import("./texts/ja.js"), import("./tabloom/element/texts/ja.js")]),
-  zh: () => Promise.all([import("./texts/zh.js"), import("./tabloom/element/texts/zh.js")]),
+/** @type {Record<string, () => Promise<{default: Table}>>} those that the element has, too */
+const TABLES = {
+  de: () => import("./texts/de.js"),
+  es: () => import("./texts/es.js"),
+  fr: () => import("./texts/fr.js"),
+  ja: () => import("./texts/ja.js"),
+  zh: () => import("./texts/zh.js"),
 };
 
 /** Loads the language of the address, as in `?lang=de`, or else the first of the browser's that there is. */
 export async function loadLanguage() {
-  const wanted = [new URLSearchParams(location.search).get("lang") ?? "", ...navigator.languages].map(codeOf);
-  const code = wanted.find((code) => code === "en" || Object.hasOwn(LANGUAGES, code)) ?? "en";
+  const code = languageOf([new URLSearchParams(location.search).get("lang") ?? "", ...navigator.languages]);
   try {
     if (code !== "en") await use(code);
-    locale = navigator.languages.find((tag) => codeOf(tag) === code) ?? code;
+    locale = navigator.languages.find((tag) => tag.split("-")[0].toLowerCase() === code) ?? code;
   } catch {
     // No network: the page says it in English.
   }
@@ -57,7 +57,7 @@ export function number(value, options) {
 
 /** @param {string} code of a language that there is a table of */
 async function use(code) {
-  const [{ default: page }, { default: element }] = await LANGUAGES[code]();
+  const [{ default: page }, element] = await Promise.all([TABLES[code](), textsFor([code])]);
   const { html, ...groups } = page;
   for (const [name, group] of Object.entries(groups)) Object.assign(texts[/** @type {"chat"} */ (name)], group);
   Object.assign(ELEMENT, element);
@@ -82,9 +82,4 @@ async function use(code) {
 function put(element, text) {
   const children = [...element.children];
   element.replaceChildren(...text.split(/\{(\d)\}/).map((part, i) => (i % 2 ? children[Number(part)] : part)));
-}
-
-/** @param {string} tag as in `de-AT` */
-function codeOf(tag) {
-  return tag.split("-")[0].toLowerCase();
 }

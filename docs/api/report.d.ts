@@ -283,6 +283,13 @@ export declare const TEXTS: {
     read: string;
 };
 
+// element/texts/index.d.ts
+export type Module = {
+    default: typeof import("../view/later.js").ALL;
+};
+export declare function languageOf(languages?: readonly string[]): string;
+export declare function textsFor(languages?: readonly string[]): Promise<Partial<Module["default"]>>;
+
 // element/title.d.ts
 export declare function titleOf(content: string): string;
 

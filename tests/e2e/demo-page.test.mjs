@@ -841,6 +841,7 @@ testBeyondFirefox("touch")(
     const cut = await row.locator("span").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
     assert.equal(cut, 0);
     await row.click();
+    await page.locator(MESSAGES).first().waitFor();
     await page.getByRole("button", { name: "Edit question" }).click();
     const { height } = await page.locator("#conversation [part=editing] button").boundingBox();
     assert.ok(height >= 44, `${height} px`);
@@ -853,6 +854,31 @@ testBeyondFirefox("touch")(
     await page.context().close();
   },
 );
+
+testBeyondFirefox("touch")("a tap opens no keyboard over what it shows; keys go on in the input", async () => {
+  const { page } = await fresh({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const focused = () => page.evaluate(() => shadow("textarea:focus").length === 1);
+  const leave = () => page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement).blur());
+  const suggestion = page.locator("#suggestions button").nth(2);
+  await leave();
+  await suggestion.tap();
+  await answered(page);
+  assert.equal(await focused(), false, "a suggestion");
+  await page.locator("#clear").tap();
+  await page.locator(MESSAGES).first().waitFor({ state: "detached" });
+  assert.equal(await focused(), false, "a new chat");
+  await page.locator("#show-history").tap();
+  await page.locator("#conversation-list .title").tap();
+  await page.locator(MESSAGES).first().waitFor();
+  assert.equal(await focused(), false, "a conversation");
+  for (const opens of ["#clear", "#conversation-list .title"]) {
+    if (opens !== "#clear") await page.locator("#show-history").press("Enter");
+    await page.locator(opens).press("Enter");
+    await page.waitForFunction(() => shadow("textarea:focus").length === 1);
+    await leave();
+  }
+  await page.context().close();
+});
 
 describe("what the browser does not keep", () => {
   /** A page whose database refuses what `when` says, until `refusing` is false. */
@@ -1024,6 +1050,10 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
   await drop(page, "#conversation .log", [["cat.png", "\0"]]);
   await notice.filter({ hasText: "cat.png holds neither text nor a model." }).waitFor();
   assert.equal(await chip.count(), 1);
+  // What a model's folder has beside its weights is text like any other.
+  await drop(page, "#conversation .log", [["config.json", '{"a": 1}']]);
+  await chip.filter({ hasText: "config.json" }).waitFor();
+  await page.getByRole("button", { name: "Remove config.json" }).click();
   await drop(page, "#conversation .log", [["long.txt", "fox ".repeat(5_000)]]);
   await notice.filter({ hasText: /Too long: [\d,]+ tokens, and the model’s context has [\d,]+\./ }).waitFor();
   await page.getByRole("button", { name: "Remove long.txt" }).click();
@@ -1244,6 +1274,28 @@ test("settings are used, kept and put back", async () => {
   await page.context().close();
 });
 
+test("settings that no request may have are marked, and not used; a system prompt has a bound", async () => {
+  const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
+  await view(page, "settings");
+  for (const name of ["seed", "top_k", "max_tokens"]) {
+    await page.locator(`[name=${name}]`).fill("1e20");
+    assert.equal(await page.locator(`[name=${name}]:out-of-range`).count(), 1, name);
+  }
+  // The largest of each, as the request takes them.
+  await page.getByLabel("Temperature").fill("0");
+  await page.getByLabel("Seed").fill(`${2 ** 53 - 1}`);
+  await page.getByLabel("Top-k").fill(`${2 ** 32 - 1}`);
+  await page.getByLabel("Max tokens").fill(`${2 ** 32 - 1}`);
+  await view(page, "chat");
+  assert.equal(await ask(page, QUESTION), FRANCE.answer);
+  await view(page, "settings");
+  const system = page.getByLabel("System prompt");
+  await system.focus();
+  await page.evaluate(() => document.execCommand("insertText", false, "word ".repeat(500_000)));
+  assert.equal((await system.inputValue()).length, 1_000_000);
+  await page.context().close();
+});
+
 test("what is too long for the context is told where it is written, and an answer that fills the context says so", async () => {
   const { page } = await fresh();
   const lines = Array.from({ length: 100 }, (_, i) => `This is line ${i} of a long text.`).join("\n");
@@ -1387,6 +1439,22 @@ describe("the playground", () => {
       const { expected, found } = await heights(lines);
       assert.equal(found, expected, `${lines} lines`);
     }
+  });
+
+  test("what the engine refuses is told in the visitor's language, and in small print as the engine says it", async () => {
+    const { page } = await ready(await browser.newContext(), `${url}?device=cpu&lang=de`);
+    await view(page, "playground");
+    const verdict = page.locator("#verdict.bad");
+    await page.locator("#question").fill("word ".repeat(2000));
+    await page.locator("#play-run").click();
+    await verdict.filter({ hasText: /^Das ist zu lang für das Modell\./ }).waitFor();
+    assert.match(await verdict.locator("small[lang=en]").textContent(), /context/);
+    await page.locator("#question").fill("What?");
+    await page.locator("#schema").fill('{"type": "nonsense"}');
+    await page.locator("#play-run").click();
+    await verdict.filter({ hasText: "An dieses Schema lassen sich Antworten nicht binden." }).waitFor();
+    assert.match(await verdict.locator("small[lang=en]").textContent(), /nonsense$/);
+    await page.context().close();
   });
 
   test("a schema that is none is told before the model is asked", async () => {
@@ -2426,7 +2494,7 @@ async function walk(page, within = "body") {
       // Whether an ancestor cuts off its ring.
       const grown = Number.parseFloat(outlineOffset) + Number.parseFloat(outlineWidth);
       for (let a = e; outlined && a && a !== document.body; ) {
-        a = a.assignedSlot ?? a.parentElement ?? a.getRootNode().host;
+        a = a.assignedSlot ?? a.parentElement ?? /** @type {ShadowRoot} */ (a.getRootNode()).host;
         if (!a || a.localName === "dialog" || getComputedStyle(a).overflow === "visible") continue;
         const box = a.getBoundingClientRect();
         const [within, below] = [box.left + a.clientLeft, box.top + a.clientTop];

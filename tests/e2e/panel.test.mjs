@@ -667,3 +667,16 @@ describe("for everybody", () => {
     assert.equal(edge, "solid");
   });
 });
+
+test("the name of each figure is among the words that are explained, in every language", async () => {
+  for (const code of ["en", "de", "es", "fr", "ja", "zh"]) {
+    const { default: table } = await import(`../../www/texts/${code}.js`);
+    const { terms, facts, columns, usage, weights, draft, cache, heap } = table.engine;
+    const parts = [weights, draft, cache].map((name) => name.replace(/^\{model\}\s?[:：]\s?/, ""));
+    const words = terms.flatMap(([term]) => term.split(/\s?[:：,，、]\s?/)).map((word) => word.toLowerCase());
+    const unknown = [...facts, ...columns.slice(1), usage, ...parts, heap].filter(
+      (name) => !words.includes(name.toLowerCase()),
+    );
+    assert.deepEqual(unknown, [], code);
+  }
+});

@@ -254,7 +254,19 @@ export default {
       ],
       ["Anteil der Schritte", "Wie viele der berechneten Tokens von einem Tab sind."],
       [
-        "KV-Blöcke",
+        "Generierung, Tokens/s",
+        "Tokens, die pro Sekunde erzeugt werden: von allen Antworten zusammen oder von denen eines Tabs.",
+      ],
+      [
+        "Anfragen: aktiv, wartend",
+        "Aktive Anfragen erhalten in jedem Schritt Tokens. Andere warten, bis für sie Platz ist.",
+      ],
+      [
+        "Zeit bis zum ersten Token",
+        "Von der Frage bis zum ersten Token der Antwort: das Warten und das Lesen des Prompts (Prefill).",
+      ],
+      [
+        "KV-Blöcke, KV-Cache",
         "Speicher für das, was das Modell gelesen und geschrieben hat. Jeder Block fasst 16 Tokens; zusammen sind sie der KV-Cache.",
       ],
       [
@@ -264,6 +276,12 @@ export default {
       [
         "Draft-Akzeptanz",
         "Die nächsten Tokens werden vorgeschlagen. Was das Modell akzeptiert, spart Schritte; der Rest wird verworfen, und Antworten bleiben gleich.",
+      ],
+      ["Draft-Kopf", "Ein kleiner Teil neben dem Modell, der die nächsten Tokens vorschlägt."],
+      ["Gewichte", "Was das Modell gelernt hat: seine Zahlen. Sie bleiben im Speicher, solange es geladen ist."],
+      [
+        "WebAssembly-Heap",
+        "Der Speicher des Programms der Engine. Ein Modell, das auf dem Prozessor läuft, liegt auch darin.",
       ],
     ],
     found: "{hits} von {queries} Prompt-Tokens",
@@ -284,7 +302,7 @@ export default {
       "Anteil der Schritte",
       "KV-Blöcke",
       "Präfix-Cache",
-      "Drafts akzeptiert",
+      "Draft-Akzeptanz",
     ],
     own: "Dieser Tab",
     tab: "Tab {number}",
@@ -374,7 +392,7 @@ export default {
     unchecked:
       "Von der Seite nicht geprüft: {why}. Antworten halten sich an alle Schlüsselwörter, die JSON Schema hat; andere bewirken nichts.",
     unsupported: "An das Schlüsselwort {keyword} lassen sich Antworten nicht binden; es steht bei {path}.",
-    refused: "An dieses Schema lassen sich Antworten nicht binden. {why}",
+    refused: "An dieses Schema lassen sich Antworten nicht binden.",
   },
   examples: {
     number: "Eine Zahl",

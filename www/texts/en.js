@@ -153,8 +153,17 @@ export default {
         "Tokens of questions, of answers, and draft tokens. The more there are, the better a step is used.",
       ],
       ["Share of steps", "How many of the tokens that were computed are a tab’s."],
+      ["Generation, tokens/s", "Tokens that are generated in a second, of all answers together or of a tab’s."],
       [
-        "KV blocks",
+        "Requests: running, waiting",
+        "Running requests get tokens in each step. Others wait until there is room for them.",
+      ],
+      [
+        "Time to first token",
+        "From the question to the first token of its answer: waiting, and reading the prompt (prefill).",
+      ],
+      [
+        "KV blocks, KV cache",
         "Memory for what the model has read and written. Each block holds 16 tokens; together they are the KV cache.",
       ],
       [
@@ -165,6 +174,9 @@ export default {
         "Draft acceptance",
         "Next tokens are drafted. Those that the model accepts save steps; the others are discarded, and answers stay the same.",
       ],
+      ["Draft head", "A small part beside the model that drafts the next tokens."],
+      ["Weights", "What the model has learned: its numbers, which stay in memory as long as it is loaded."],
+      ["WebAssembly heap", "The memory of the engine’s program. A model that runs on the processor is in it, too."],
     ],
     found: "{hits} of {queries} prompt tokens",
     restored: "{hits} of {queries} prompt tokens, {restored} of them from the worker’s memory",
@@ -184,7 +196,7 @@ export default {
       "Share of steps",
       "KV blocks",
       "Prefix cache",
-      "Drafts accepted",
+      "Draft acceptance",
     ],
     own: "This tab",
     tab: "Tab {number}",
@@ -274,7 +286,7 @@ export default {
     unchecked:
       "Not checked by the page: {why}. Answers are held to all keywords that JSON Schema has; others have no effect.",
     unsupported: "Answers cannot be held to the keyword {keyword}, which is at {path}.",
-    refused: "Answers cannot be held to this schema. {why}",
+    refused: "Answers cannot be held to this schema.",
   },
   examples: {
     number: "A number",

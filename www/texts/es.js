@@ -252,7 +252,19 @@ export default {
       ],
       ["Parte de los pasos", "Cuántos de los tokens calculados son de una pestaña."],
       [
-        "Bloques KV",
+        "Generación, tokens/s",
+        "Tokens que se generan por segundo: de todas las respuestas juntas o de las de una pestaña.",
+      ],
+      [
+        "Solicitudes: en curso, en espera",
+        "Las solicitudes en curso reciben tokens en cada paso. Las demás esperan hasta que hay sitio.",
+      ],
+      [
+        "Tiempo hasta el primer token",
+        "Desde la pregunta hasta el primer token de su respuesta: la espera y la lectura del prompt (prefill).",
+      ],
+      [
+        "Bloques KV, caché KV",
         "Memoria de lo que el modelo ha leído y escrito. Cada bloque contiene 16 tokens; juntos forman la caché KV.",
       ],
       [
@@ -262,6 +274,12 @@ export default {
       [
         "Aceptación de propuestas",
         "Se proponen los tokens siguientes. Los que el modelo acepta ahorran pasos; los demás se descartan y las respuestas no cambian.",
+      ],
+      ["Cabezal de propuestas", "Una pequeña parte junto al modelo que propone los tokens siguientes."],
+      ["Pesos", "Lo que el modelo ha aprendido: sus números, que quedan en la memoria mientras está cargado."],
+      [
+        "Memoria de WebAssembly",
+        "La memoria del programa del motor. Un modelo que se ejecuta en el procesador también está en ella.",
       ],
     ],
     found: "{hits} de {queries} tokens de prompt",
@@ -282,7 +300,7 @@ export default {
       "Parte de los pasos",
       "Bloques KV",
       "Caché de prefijos",
-      "Propuestas aceptadas",
+      "Aceptación de propuestas",
     ],
     own: "Esta pestaña",
     tab: "Pestaña {number}",
@@ -372,7 +390,7 @@ export default {
     unchecked:
       "La página no lo comprueba: {why}. Las respuestas cumplen todas las palabras clave de JSON Schema; las demás no tienen efecto.",
     unsupported: "Las respuestas no se pueden ajustar a la palabra clave {keyword}, que está en {path}.",
-    refused: "Las respuestas no se pueden ajustar a este esquema. {why}",
+    refused: "Las respuestas no se pueden ajustar a este esquema.",
   },
   examples: {
     number: "Un número",

@@ -256,8 +256,17 @@ export default {
         "Tokens des questions, des réponses et tokens proposés. Plus il y en a, mieux un pas est employé.",
       ],
       ["Part des pas", "Combien des tokens calculés sont ceux d’un onglet."],
+      ["Génération, tokens/s", "Tokens générés par seconde, de toutes les réponses ensemble ou de celles d’un onglet."],
       [
-        "Blocs KV",
+        "Requêtes : en cours, en attente",
+        "Les requêtes en cours reçoivent des tokens à chaque pas. Les autres attendent qu’il y ait de la place.",
+      ],
+      [
+        "Délai du premier token",
+        "De la question au premier token de sa réponse : l’attente, et la lecture du prompt (prefill).",
+      ],
+      [
+        "Blocs KV, cache KV",
         "Mémoire de ce que le modèle a lu et écrit. Chaque bloc contient 16 tokens ; ensemble, ils forment le cache KV.",
       ],
       [
@@ -267,6 +276,12 @@ export default {
       [
         "Propositions acceptées",
         "Les tokens suivants sont proposés. Ceux que le modèle accepte économisent des pas ; les autres sont écartés, et les réponses restent les mêmes.",
+      ],
+      ["Tête de proposition", "Une petite partie à côté du modèle, qui propose les tokens suivants."],
+      ["Poids", "Ce que le modèle a appris : ses nombres, qui restent en mémoire tant qu’il est chargé."],
+      [
+        "Mémoire WebAssembly",
+        "La mémoire du programme du moteur. Un modèle qui s’exécute sur le processeur y est aussi.",
       ],
     ],
     found: "{hits} tokens de prompt sur {queries}",
@@ -377,7 +392,7 @@ export default {
     unchecked:
       "Non vérifiée par la page : {why}. Les réponses respectent tous les mots-clés de JSON Schema ; les autres n’ont aucun effet.",
     unsupported: "Les réponses ne peuvent pas être tenues au mot-clé {keyword}, qui se trouve à {path}.",
-    refused: "Les réponses ne peuvent pas être tenues à ce schéma. {why}",
+    refused: "Les réponses ne peuvent pas être tenues à ce schéma.",
   },
   examples: {
     number: "Un nombre",

@@ -8,11 +8,9 @@ declare module "*/tabloom/element.js" {
 declare module "*/tabloom/element/parts.js" {
   export * from "tabloom/element/parts";
 }
-declare module "*/tabloom/element/texts/de.js";
-declare module "*/tabloom/element/texts/es.js";
-declare module "*/tabloom/element/texts/fr.js";
-declare module "*/tabloom/element/texts/ja.js";
-declare module "*/tabloom/element/texts/zh.js";
+declare module "*/tabloom/element/texts/index.js" {
+  export * from "tabloom/element/texts/index.js";
+}
 declare module "*/tabloom/version.js" {
   export * from "tabloom/version.js";
 }
