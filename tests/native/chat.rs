@@ -2,22 +2,19 @@
 
 mod tools;
 
-use std::ops::ControlFlow;
-
+use crate::built_in::{run, service, service_with};
 use serde::Deserialize;
 use tabloom::{
     api::{
         ChatCompletion, ChatCompletionRequest, ChatRequest, Choice, Delta, EmbeddingRequest,
         FinishReason,
     },
-    engine::{Options, RequestId, TabId, steady_clock},
+    engine::{Options, RequestId, TabId},
     error::Error,
     executor::{AnyExecutor, KvKind},
-    load::{self, Device, LoadOptions},
-    sampling::LocalCompiler,
+    load::LoadOptions,
     service::{Moment, Reply, Resumed, Service},
     step::BLOCK_SIZE,
-    weights::FolderSource,
 };
 
 const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: 7, tab: TabId(0), salt: 0 };
@@ -37,25 +34,6 @@ fn goldens() -> Vec<Golden> {
     serde_json::from_slice(&json).expect("the goldens are valid")
 }
 
-fn service() -> Service<AnyExecutor> {
-    service_with(LoadOptions::default())
-}
-
-fn service_with(options: LoadOptions) -> Service<AnyExecutor> {
-    let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
-    let options = LoadOptions { device: Device::Cpu, ..options };
-    let load = load::model(&source, &options, |_| ControlFlow::Continue(()));
-    let model = pollster::block_on(load).expect("the built-in model loads");
-    Service::new(
-        model.loaded.executor,
-        model.chat,
-        "built-in".into(),
-        Options::default(),
-        steady_clock(),
-    )
-    .with_compiler(Box::new(LocalCompiler::default()))
-}
-
 /// The request of these fields.
 fn request(fields: serde_json::Value) -> ChatRequest {
     let request = ChatCompletionRequest::read(fields).expect("a request");
@@ -64,18 +42,6 @@ fn request(fields: serde_json::Value) -> ChatRequest {
 
 fn submit(service: &mut Service<AnyExecutor>, fields: serde_json::Value) -> RequestId {
     service.submit(request(fields), MOMENT, &[]).expect("it is accepted")
-}
-
-/// Steps until nothing is left to do.
-fn run(service: &mut Service<AnyExecutor>) -> Vec<(RequestId, Reply)> {
-    let mut replies = Vec::new();
-    for _ in 0..2000 {
-        if service.is_idle() {
-            return replies;
-        }
-        replies.extend(pollster::block_on(service.step()).expect("the engine runs"));
-    }
-    panic!("the service does not become idle");
 }
 
 /// The text that a request streamed.
@@ -93,7 +59,8 @@ fn content(choice: &Choice) -> &str {
 
 #[test]
 fn keys_and_values_in_int8_hardly_change_an_answer() {
-    let mut service = service_with(LoadOptions { kv: KvKind::Int8, ..Default::default() });
+    let options = LoadOptions { kv: KvKind::Int8, ..Default::default() };
+    let mut service = service_with(options, Options::default());
     let goldens = goldens();
     let mut same = 0;
     for golden in &goldens {

@@ -1,19 +1,17 @@
 //! Embeddings by the built-in model, from texts to vectors, on the CPU executor.
 
-use std::ops::ControlFlow;
-
+use crate::built_in::{run, service, service_with};
 use crate::support::nmse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tabloom::{
     Result,
     api::{ChatCompletionRequest, EmbeddingRequest, EmbeddingResponse, Vector},
-    engine::{Options, RequestId, TabId, steady_clock},
+    engine::{Options, RequestId, TabId},
     error::Error,
     executor::AnyExecutor,
-    load::{self, Device, LoadOptions},
+    load::LoadOptions,
     service::{Moment, Reply, Service},
-    weights::FolderSource,
 };
 
 /// The embeddings of transformers with the same weights.
@@ -36,33 +34,8 @@ fn goldens() -> Vec<Golden> {
     serde_json::from_slice::<Goldens>(&json).expect("they are valid").texts
 }
 
-fn service() -> Service<AnyExecutor> {
-    service_with(Options::default())
-}
-
-fn service_with(scheduling: Options) -> Service<AnyExecutor> {
-    let source = FolderSource::new(format!("{}/www/model", env!("CARGO_MANIFEST_DIR")));
-    let options = LoadOptions { device: Device::Cpu, ..Default::default() };
-    let load = load::model(&source, &options, |_| ControlFlow::Continue(()));
-    let model = pollster::block_on(load).expect("the built-in model loads");
-    let (executor, name) = (model.loaded.executor, "built-in".into());
-    Service::new(executor, model.chat, name, scheduling, steady_clock())
-}
-
 fn embed(service: &mut Service<AnyExecutor>, request: Value) -> Result<RequestId> {
     service.embed(EmbeddingRequest::read(&request)?.validate()?, TabId(0), 0)
-}
-
-/// Steps until nothing is left to do.
-fn run(service: &mut Service<AnyExecutor>) -> Vec<(RequestId, Reply)> {
-    let mut replies = Vec::new();
-    for _ in 0..2000 {
-        if service.is_idle() {
-            return replies;
-        }
-        replies.extend(pollster::block_on(service.step()).expect("the engine runs"));
-    }
-    panic!("the service does not become idle");
 }
 
 /// The only reply to a request.
@@ -168,7 +141,8 @@ fn cancelled_and_refused_requests_leave_nothing_behind() {
 #[test]
 fn inputs_that_find_the_queue_full_wait() {
     for limit in [1, 3] {
-        let mut service = service_with(Options { max_queue: limit, ..Options::default() });
+        let scheduling = Options { max_queue: limit, ..Options::default() };
+        let mut service = service_with(LoadOptions::default(), scheduling);
         let input: Vec<_> = (0..20).map(|i| vec![3 + i; 30]).collect();
         let ids = [(); 2].map(|()| embed(&mut service, json!({ "input": input })));
         let [Ok(first), second] = ids else { panic!("{ids:?}") };
