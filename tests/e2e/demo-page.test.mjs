@@ -210,6 +210,9 @@ describe("conversations", () => {
     await page.getByRole("button", { name: "Copy answer" }).click();
     await page.locator("#conversation .foot > [aria-live]", { hasText: "Copied" }).waitFor({ state: "attached" });
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), goldens[1].answer);
+    await page.getByRole("button", { name: "Copy question" }).click();
+    const question = goldens[1].messages[0].content;
+    await waitUntil(page, async (question) => (await navigator.clipboard.readText()) === question, question);
   });
 
   test("one that was stopped is kept with what there is of it", async () => {
@@ -1613,6 +1616,40 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   await page.context().close();
 });
 
+test("a benchmark of the model that others were measured with stands beside their figures", async () => {
+  const { page } = await open(await browser.newContext(), `${url}sw.js`);
+  const run = {
+    requests: 1,
+    drafts: false,
+    first_token_ms: 20,
+    tokens_per_second: 7.25,
+    tokens: 48,
+    accepted_tokens: 0,
+  };
+  const report = {
+    ...{ date: "2026-11-01T12:00:00Z", name: "SmolLM2-135M-Instruct", model: "https://models.invalid/", load_ms: 100 },
+    ...{ device: "gpu", adapter: "a fast one", weight_bytes: 85e6, runs: [run, { ...run, drafts: true }] },
+  };
+  const here = async (report) => {
+    await page.evaluate((report) => localStorage.setItem("tabloom-bench", JSON.stringify(report)), report);
+    await page.goto(`${url}?device=cpu#bench`);
+    await page.reload();
+    await page.locator("#bench-peers li").first().waitFor();
+    return page
+      .locator("#bench-peers figure")
+      .evaluateAll((groups) =>
+        groups.map((group) =>
+          [...group.querySelectorAll("li")].map(({ textContent }) => textContent).filter((text) => /here/.test(text)),
+        ),
+      );
+  };
+  const bar = ["Tabloom here, a fast one7.25"];
+  assert.deepEqual(await here(report), [bar, bar]);
+  // In more bits than the others.
+  assert.deepEqual(await here({ ...report, weight_bytes: 269e6 }), [[], []]);
+  await page.context().close();
+});
+
 test("a benchmark's run is the median of its samples, and differs from another only beyond both their spreads", async () => {
   const { page } = await open(browser, address);
   const { runs, changes } = await page.evaluate(async () => {
@@ -2013,6 +2050,26 @@ describe("for everybody", () => {
     assert.ok(send >= 0, `Send ends ${-send} px below the window`);
     assert.ok(box.height > 4 * line, `a log of ${box.height} px`);
     assert.ok((await page.locator("#show-history").evaluate((e) => e.getBoundingClientRect().bottom)) <= box.top);
+    for (const name of VIEWS) {
+      await view(page, name);
+      assert.equal(await beyond(), 0, name);
+    }
+    for (const [opens, dialog] of [
+      ["#choose", "#picker"],
+      ["#settings .embed", "#site"],
+      ["#get-better", "#upgrade"],
+    ]) {
+      if (dialog === "#upgrade") await view(page, "chat");
+      await page.locator(opens).click();
+      await page.locator(`${dialog}[open] :is(li, pre)`).first().waitFor();
+      const { wide, seen } = await page.locator(dialog).evaluate((dialog) => {
+        const { right, bottom } = dialog.querySelector(".head button").getBoundingClientRect();
+        return { wide: dialog.scrollWidth - dialog.clientWidth, seen: right <= innerWidth && bottom <= innerHeight };
+      });
+      assert.deepEqual({ wide, seen }, { wide: 0, seen: true }, dialog);
+      assert.equal(await beyond(), 0, dialog);
+      await page.keyboard.press("Escape");
+    }
     await page.evaluate(() => (document.documentElement.style.fontSize = ""));
     await page.setViewportSize({ width: 640, height: 400 });
     const messages = [{ role: "user", content: "Who?" }];
@@ -2127,7 +2184,8 @@ describe("for everybody", () => {
     const { page } = await fresh({ viewport: { width: 390, height: 844 }, hasTouch: true });
     const small = () =>
       page.evaluate(() => {
-        const controls = "button, a, summary, select, textarea, input:not([type=checkbox], [type=radio]), label.plain";
+        const fields = "select, textarea, input:not([type=checkbox], [type=radio])";
+        const controls = `button, a, summary, ${fields}, :is(label.plain, label.check, #upgrade label)`;
         const dialog = document.querySelector("dialog[open]");
         return [...(dialog ?? document).querySelectorAll(controls), ...(dialog ? [] : shadow(controls))]
           .filter((e) => {
@@ -2155,7 +2213,12 @@ describe("for everybody", () => {
     for (const [opens, dialog, content] of [
       ["#choose", "#picker", "#suggested li"],
       ["#settings .embed", "#site", "#site-line"],
+      ["#get-better", "#upgrade", "#upgrades li"],
     ]) {
+      if (dialog === "#upgrade") {
+        await view(page, "chat");
+        await page.locator("#clear").click();
+      }
       await page.locator(opens).click();
       await page.locator(content).first().waitFor();
       assert.deepEqual(await small(), [], dialog);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { launch, url } from "./browser.mjs";
-import { INPUT, SEND, STOP, loaded } from "./demo.mjs";
+import { INPUT, MESSAGES, SEND, STOP, keep, loaded, ready } from "./demo.mjs";
 import { goldens, openPackage } from "./package.mjs";
 import { serve } from "./server.mjs";
 
@@ -72,6 +72,35 @@ test("the page's thread is never blocked, neither by loading nor by an answer", 
     };
     const blocked = await tasks(browser, page, () => page.evaluate(spin));
     assert.ok(longest(blocked) > LONG_TASK);
+  } finally {
+    await browser.close();
+  }
+});
+
+test("five hundred conversations are listed, and one of two hundred messages is opened, in short tasks", async () => {
+  const browser = await launch();
+  try {
+    const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
+    const words = "Some words of a question. ".repeat(10);
+    const messages = Array.from({ length: 200 }, (_, i) =>
+      i % 2
+        ? { role: "assistant", content: `${i}. ${RICH.slice(0, 600)}` }
+        : { role: "user", content: `${i}. ${words}` },
+    );
+    const short = (i) => ({ title: `Number ${i}`, messages: [{ role: "user", content: words }] });
+    await keep(page, [...Array.from({ length: 500 }, (_, i) => short(i)), { title: "The long one", messages }]);
+    const listed = await tasks(browser, page, async () => {
+      await page.reload();
+      await page.locator("#conversation-list li").nth(500).waitFor();
+      await loaded(page);
+    });
+    assert.ok(longest(listed) < 2 * LONG_TASK, `a task of ${longest(listed) / 1000} ms`);
+    const opened = await tasks(browser, page, async () => {
+      await page.locator("#conversation-list .title", { hasText: "The long one" }).click();
+      await page.locator(MESSAGES).nth(199).waitFor();
+      await page.waitForFunction(() => shadow(".text:empty").length === 0);
+    });
+    assert.ok(longest(opened) < 2 * LONG_TASK, `a task of ${longest(opened) / 1000} ms`);
   } finally {
     await browser.close();
   }
