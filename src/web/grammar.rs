@@ -20,7 +20,7 @@ use crate::{
     timer,
 };
 
-/// Longest wait for the module: nobody else waits for it, and the next request asks again.
+/// Longest wait of a request for the module; the next one waits anew.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[wasm_bindgen]

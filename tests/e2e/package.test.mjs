@@ -6,22 +6,25 @@ import { DEVICE, goldens, openPackage } from "./package.mjs";
 let session;
 let page;
 
-/** A worker in which the first download of the grammar module never begins, and the wait for it is short. */
-const STALLED = {
-  "stalled.js": `
+/** A worker to which the grammar module comes after seconds, and in which the first wait for it is shorter. */
+const LATE = {
+  "late.js": `
     const { fetch, setTimeout } = globalThis;
-    globalThis.setTimeout = (then, delay) => setTimeout(then, delay === 120_000 ? 1000 : delay);
-    let stalls = true;
+    let waits = true;
+    globalThis.setTimeout = (then, delay) => {
+      if (!waits || delay !== 120_000) return setTimeout(then, delay);
+      waits = false;
+      return setTimeout(then, 1000);
+    };
     globalThis.fetch = (input, ...rest) => {
-      if (!stalls || !String(input?.url ?? input).includes("grammar_bg")) return fetch(input, ...rest);
-      stalls = false;
-      return new Promise(() => {});
+      const late = String(input?.url ?? input).includes("grammar_bg");
+      return new Promise((come) => setTimeout(() => come(fetch(input, ...rest)), late ? 4000 : 0));
     };`,
-  "stalled-worker.js": `import "./stalled.js"; import "./tabloom/worker.js";`,
+  "late-worker.js": `import "./late.js"; import "./tabloom/worker.js";`,
 };
 
 before(async () => {
-  session = await openPackage({ "": STALLED });
+  session = await openPackage({ "": LATE });
   page = session.page;
 });
 
@@ -225,9 +228,9 @@ test("an abort signal ends a stream, a whole answer, and what has not begun", as
   assert.equal(result.aborted, 3);
 });
 
-test("a grammar module that does not come ends the answers that need it, and is asked for again", async () => {
+test("a grammar module that comes late ends the answers that wait for it, and none that come later", async () => {
   const found = await page.evaluate(async (messages) => {
-    const own = await Engine.load("model/", { device: "cpu", host: "private", workerUrl: "stalled-worker.js" });
+    const own = await Engine.load("model/", { device: "cpu", host: "private", workerUrl: "late-worker.js" });
     const params = { messages, max_completion_tokens: 5, temperature: 0 };
     const form = { ...params, response_format: { type: /** @type {const} */ ("json_object") } };
     const [late, plain] = await Promise.all([
