@@ -91,6 +91,8 @@ class Later {
   #engine = null;
   /** @type {Loading | null} */
   #loading = null;
+  /** @type {import("./types.js").ProbedModel | null} what a look at the model has shown */
+  #seen = null;
 
   /**
    * @param {ModelSource} source
@@ -125,12 +127,15 @@ class Later {
     // Files of the page need no download; a frame's URL is of another class.
     if (typeof source !== "string" && !("href" in source)) return "available";
     const { quantisation, quantize, device, kvBytes, budgetBytes, workerUrl, hub, registry } = this.#options;
-    const models = [{ model: `${source}`, quantisation, quantize }];
+    // With its bytes known, only the store is asked.
+    const models = [{ model: `${source}`, quantisation, quantize, bytes: this.#seen?.bytes ?? undefined }];
     const { Engine } = await import("./index.js");
     const probe = await Engine.probe({ models, kvBytes, budgetBytes, workerUrl, hub, registry });
-    const [{ problem, fits, stored }] = probe.models;
+    const [now] = probe.models;
+    if (!now.problem) this.#seen ??= now;
+    const { problem, fits } = this.#seen ?? now;
     const runs = device === "cpu" ? !problem : fits !== "no";
-    return runs ? (stored ? "available" : "downloadable") : "unavailable";
+    return runs ? (now.stored ? "available" : "downloadable") : "unavailable";
   }
 
   /**

@@ -47,6 +47,17 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput }
   };
 }
 
+/** Members of character classes, which are others in Rust, and what ends a line. */
+const CLASSES = {
+  d: "0-9",
+  w: "0-9A-Za-z_",
+  s: String.raw`\t-\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}`,
+};
+const LINE_ENDS = String.raw`\n\r\x{2028}\x{2029}`;
+
+/** What is two characters to a pattern without the flags `u` and `v`. */
+const PAIRS = String.raw`\x{10000}-\x{10FFFF}`;
+
 /**
  * A pattern in the syntax of Rust's crate `regex`, for a text that matches as a whole.
  *
@@ -54,21 +65,28 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput }
  */
 function toRust({ source, flags }) {
   const whole = source.replace(/^\^/, "").replace(/(?<!\\)((?:\\\\)*)\$$/, "$1");
+  const pairs = /[uv]/.test(flags) ? "" : PAIRS;
+  const notAny = (flags.includes("s") ? "" : LINE_ENDS) + pairs;
   let inClass = false;
-  const body = whole.replace(/\\.|[[\]]|&&|--|~~/gs, (token) => {
+  const body = whole.replace(/\\.|\[\^?|[\].]|&&|--|~~/gs, (token) => {
     switch (token) {
       case "\\d":
-        return "[0-9]";
-      case "\\D":
-        return "[^0-9]";
       case "\\w":
-        return "[0-9A-Za-z_]";
+      case "\\s": {
+        const members = CLASSES[/** @type {"d"} */ (token[1])];
+        return inClass ? members : `[${members}]`;
+      }
+      case "\\D":
       case "\\W":
-        return "[^0-9A-Za-z_]";
+      case "\\S":
+        return `[^${CLASSES[/** @type {"d"} */ (token[1].toLowerCase())]}${pairs}]`;
+      case ".":
+        return inClass || !notAny ? token : `[^${notAny}]`;
       case "[":
-        if (inClass) return "\\[";
+      case "[^":
+        if (inClass) return `\\${token}`;
         inClass = true;
-        return token;
+        return token === "[" ? token : token + pairs;
       case "]":
         inClass = false;
         return token;

@@ -39,6 +39,9 @@ export async function create(LanguageModel, model, given) {
   });
   expectModel(engine);
   progress(0);
+  // The page may abort for what it is told.
+  if (monitor) await new Promise((resolve) => setTimeout(resolve));
+  signal?.throwIfAborted();
   progress(1);
   // The class was made before its methods were loaded.
   Object.setPrototypeOf(LanguageModel.prototype, LanguageModelSession.prototype);

@@ -188,17 +188,22 @@ test("nothing of the Prompt API is loaded before it is used", async () => {
 });
 
 test("availability and progress tell of the download, which all sessions share", async () => {
-  const first = await page.evaluate(async () => {
+  const before = await page.evaluate(() => {
     globalThis.LanguageModel = languageModel("models/one/", { device: "cpu", host: "private" });
+    return LanguageModel.availability();
+  });
+  const looks = () => session.server.requests.filter((path) => path.startsWith("models/one/")).length;
+  const atFirst = looks();
+  const first = await page.evaluate(async () => {
     const unsupported = { expectedInputs: [{ type: "image" }] };
     return [
-      await LanguageModel.availability(),
       await LanguageModel.availability(unsupported),
       await fault(LanguageModel.create(unsupported)),
       await LanguageModel.availability(),
     ];
   });
-  assert.deepEqual(first, ["downloadable", "unavailable", "NotSupportedError", "downloadable"]);
+  assert.deepEqual([before, ...first], ["downloadable", "unavailable", "NotSupportedError", "downloadable"]);
+  assert.equal(looks(), atFirst, "it is looked at once");
   close();
   const during = await page.evaluate(async () => {
     globalThis.steps = [];

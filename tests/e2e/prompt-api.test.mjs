@@ -61,6 +61,18 @@ describe("language-model-abort", () => {
     });
   }
 
+  gives("create tells nothing more to who aborts for what it has told", async () => {
+    const controller = new AbortController();
+    const told = [];
+    const monitor = (target) => {
+      target.addEventListener("downloadprogress", ({ loaded }) => {
+        told.push(loaded);
+        queueMicrotask(() => controller.abort());
+      });
+    };
+    return [await fault(create({ monitor, signal: controller.signal })), told];
+  }, ["AbortError", [0]]);
+
   gives("promptStreaming errors its stream, and throws when aborted before", async () => {
     const session = await create();
     const told = [];
@@ -690,6 +702,43 @@ describe("response-constraint", () => {
     const greetings = await after("Greetings", /^Greetings and salutations[.!]$/);
     return [Rating >= 0 && Rating <= 5, /^Greetings and salutations[.!]$/.test(greetings)];
   }, [true, true]);
+
+  test("patterns take the characters that JavaScript's take", async () => {
+    const found = await page.evaluate(async () => {
+      const session = await create();
+      const characters = ["😀", "\r", "\u2028", "\u0085", "\ufeff", "\u00e9", "a"];
+      const patterns = [
+        /^.b$/,
+        /^.b$/u,
+        /^.b$/s,
+        /^.b$/su,
+        /^[^x]b$/,
+        /^[^x]b$/u,
+        /^\sb$/,
+        /^\Sb$/,
+        /^[\s]b$/,
+        /^[^\s]b$/u,
+      ];
+      const differing = [];
+      for (const pattern of patterns) {
+        for (const character of characters) {
+          const input = [
+            { role: "user", content: "hello" },
+            { role: "assistant", content: character, prefix: true },
+          ];
+          const told = await session.clone().then((clone) =>
+            clone.prompt(input, { responseConstraint: pattern, omitResponseConstraintInput: true }).then(
+              (text) => text === "b",
+              ({ name }) => (name === "NotSupportedError" ? false : name),
+            ),
+          );
+          if (told !== pattern.test(`${character}b`)) differing.push([`${pattern}`, character, told]);
+        }
+      }
+      return differing;
+    });
+    assert.deepEqual(found, []);
+  });
 
   gives(
     "a constraint that cannot be is refused, and so is a prefix from which nothing leads to it",
