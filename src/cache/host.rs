@@ -1,6 +1,6 @@
 //! Cached blocks in host memory: what was evicted from the device.
 
-use super::{Cached, free_list::FreeList, prefix_index::PrefixIndex};
+use super::{free_list::FreeList, prefix_index::PrefixIndex};
 use crate::step::{BlockCopy, HostMemory};
 
 /// The host blocks, found by content as the device's are, and the copies that the next step makes.
@@ -88,19 +88,16 @@ impl HostTier {
         self.index.remove(block);
     }
 
-    /// How many blocks of a prefix, `[entries][groups]`, the next step can bring to the device: all, or whole entries
-    /// before the first block that is too much. Half of what a step can save is left for what rows replace.
-    ///
-    /// Those in host memory count as used, the first as the last.
-    pub fn restorable(&mut self, found: &[Cached], groups: usize) -> usize {
-        let of_host = |(at, cached): (usize, &Cached)| match cached {
-            Cached::Host(block) => Some((at, *block)),
-            _ => None,
-        };
-        let of_host = found.iter().enumerate().filter_map(of_host);
-        of_host.clone().rev().for_each(|(_, block)| self.touch(block));
-        let most = (self.memory.saves / 2).max(groups).saturating_sub(self.restores.len());
-        of_host.skip(most).next().map_or(found.len(), |(at, _)| at / groups * groups)
+    /// How many of a prefix's blocks, those in host memory, the next step can restore: half of what it can save is
+    /// left for what rows replace, but those of an entry, `groups`, can always be. They all count as used, the first
+    /// as the last.
+    pub fn restorable(
+        &mut self,
+        of_prefix: impl DoubleEndedIterator<Item = u32>,
+        groups: usize,
+    ) -> usize {
+        of_prefix.rev().for_each(|block| self.touch(block));
+        (self.memory.saves / 2).max(groups).saturating_sub(self.restores.len())
     }
 
     /// Whether the next step has to restore blocks.

@@ -226,7 +226,7 @@ impl KvCache {
         }
         table.blocks = found.iter().map(Cached::on_device).collect();
         self.share(table); // before any block is taken, which could be one of these
-        let now = self.host.restorable(&found, table.groups);
+        let now = self.restorable(&found);
         self.restore(table, tokens, &found[..now]);
         if now < found.len() {
             // They stay cached meanwhile.
@@ -238,6 +238,19 @@ impl KvCache {
         (table.cached, table.published) = (table.len() * BLOCK_SIZE, table.len());
         self.extend(table, room);
         Admission::Admitted
+    }
+
+    /// How much of what was found, `[entries][groups]`, the next step can bring to the device: all of it, or whole
+    /// entries before a block that is too much.
+    fn restorable(&mut self, found: &[Cached]) -> usize {
+        let groups = self.views.len();
+        let of_host = |(at, cached): (usize, &Cached)| match cached {
+            Cached::Host(block) => Some((at, *block)),
+            Cached::Hidden | Cached::Device(_) => None,
+        };
+        let of_host: Vec<_> = found.iter().enumerate().filter_map(of_host).collect();
+        let most = self.host.restorable(of_host.iter().map(|(_, block)| *block), groups);
+        of_host.get(most).map_or(found.len(), |(at, _)| at / groups * groups)
     }
 
     /// Gives a table blocks for what was found in host memory, which the next step fills.
