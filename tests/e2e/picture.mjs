@@ -9,7 +9,7 @@ import { ready } from "./demo.mjs";
 import { share } from "./states.mjs";
 
 const FOLDER = fileURLToPath(new URL("../../docs/pictures/", import.meta.url));
-const HEIGHT = 780;
+const HEIGHT = 900;
 /** Widths of the two windows. */
 const [CHAT, ENGINE] = [540, 760];
 /** Characters of an answer after which there is something to see of both. */
