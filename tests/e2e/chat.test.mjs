@@ -58,7 +58,7 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
   });
   assert.match(
     await page.locator("#speed").textContent(),
-    /^context \d+ % · \d+\.\d tokens\/s · first token in [\d,]+ ms$/,
+    /^context \d+% · \d+\.\d tokens\/s · first token in [\d,]+ ms$/,
   );
   assert.match(await page.locator("#speed").getAttribute("title"), /^\d+ of 1,024 tokens$/);
   assert.deepEqual(problems, []);
@@ -307,7 +307,7 @@ describe("with the built-in model made greedy", () => {
     await ask(page, FRANCE.messages[0].content);
     await forgotten.waitFor();
     assert.match(await forgotten.textContent(), /no longer sees what is above/);
-    assert.match(await page.locator("#speed").textContent(), /^context \d+ % · oldest messages left out · /);
+    assert.match(await page.locator("#speed").textContent(), /^context \d+% · oldest messages left out · /);
     await page.locator("#clear").click();
     assert.equal(await forgotten.count(), 0);
   });
