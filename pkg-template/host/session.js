@@ -130,23 +130,20 @@ export class Session {
   /** Connects, unless it is connected or connecting, and posts the open calls. */
   #ready() {
     if (this.#host) return Promise.resolve();
-    // Whoever dies of a load, the first or a later one, does not load again unasked.
-    this.#connecting ??= this.#connect()
-      .finally(mark())
-      .then(
-        (host) => {
-          this.#connecting = null;
-          this.#host = host;
-          for (const call of this.#calls.keys()) this.#post(call, host);
-          const { signal } = host.life;
-          whenAborted(signal, () => this.#lost(signal.reason));
-        },
-        (error) => {
-          this.#connecting = null;
-          this.#failAll(error);
-          throw error;
-        },
-      );
+    this.#connecting ??= this.#connect().then(
+      (host) => {
+        this.#connecting = null;
+        this.#host = host;
+        for (const call of this.#calls.keys()) this.#post(call, host);
+        const { signal } = host.life;
+        whenAborted(signal, () => this.#lost(signal.reason));
+      },
+      (error) => {
+        this.#connecting = null;
+        this.#failAll(error);
+        throw error;
+      },
+    );
     return this.#connecting;
   }
 
@@ -160,6 +157,8 @@ export class Session {
       const stay = await unlessAborted(this.#stays.current(), this.#closed.signal);
       if (stay !== this.#stay) whenAborted(stay, () => this.#ladder.close());
       this.#stay = stay;
+      // A page that dies of it, the first time or later, does not load again unasked.
+      const ended = mark();
       try {
         return await this.#attach(await this.#ladder.climb(stay));
       } catch (/** @type {any} */ error) {
@@ -169,6 +168,8 @@ export class Session {
         deaths.push(error.cause);
         if (this.#dieTooOften(error.cause) || count(deaths) >= MOST_DEATHS) throw gaveUp("while loading", error.cause);
         this.#onProgress?.({ stage: "start", file: "", loaded: 0, total: 1, rate: 0 });
+      } finally {
+        ended();
       }
     }
   }

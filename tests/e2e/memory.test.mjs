@@ -1,7 +1,7 @@
 // What phones do: they have little memory, lose their devices for want of it, and end pages that take too much.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { context, fates, open, read, reported, until } from "./client.mjs";
+import { context, fates, load, open, read, reported, until } from "./client.mjs";
 
 const GIB = 2 ** 30;
 
@@ -169,6 +169,17 @@ test("a page that dies while its model is loaded again, after its device was los
   await page.evaluate(() => void failure(engine.chat.completions.create({ messages: [] })));
   await until("load", 2);
   assert.equal(await again(page), true);
+});
+
+test("a page that is left after a load, or while its model is loaded again, has not died of it", async () => {
+  const page = await open({ host: "private" });
+  assert.equal(await again(page), false);
+  fates.chat = [{ fate: "device_lost", at: 3, count: 20 }];
+  fates.load = [{}, { fate: "stick" }];
+  await load(page, { host: "private" });
+  await page.evaluate(() => void failure(engine.chat.completions.create({ messages: [] })));
+  await until("load", 3);
+  assert.equal(await again(page), false);
 });
 
 test("two loads of a page are marked until both have ended", async () => {
