@@ -41,20 +41,19 @@ export let interrupted = change("getItem") === "";
 
 /** Marks the tab until the function that it gives is called. */
 export function mark() {
-  const over = new AbortController();
   loads += 1;
   change("setItem");
   // A page that is left does not die.
-  addEventListener("pagehide", unmark, over);
+  addEventListener("pagehide", unmark);
   return () => {
     interrupted = false;
-    over.abort();
     loads -= 1;
     if (loads === 0) unmark();
   };
 }
 
 function unmark() {
+  removeEventListener("pagehide", unmark);
   change("removeItem");
 }
 
