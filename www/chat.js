@@ -285,7 +285,7 @@ export class Chat extends EventTarget {
    * @param {UIEvent} [event] of a click
    */
   focus(event) {
-    const tapped = event && event.detail > 0 && !matchMedia("(hover: hover)").matches;
+    const tapped = event && event.detail > 0 && matchMedia("(pointer: coarse)").matches;
     if (!tapped) this.#view.view.input.focus({ preventScroll: true });
   }
 

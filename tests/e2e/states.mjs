@@ -222,7 +222,7 @@ export const STATES = {
       await choose(page);
       await page.locator("#address").fill("models/slow/");
       await page.keyboard.press("Enter");
-      await page.locator("#switching", { hasText: /[kM]B of/ }).waitFor();
+      await page.locator("#switching", { hasText: /[kM]B/ }).waitFor();
     },
   },
   "page: with a system prompt": {

@@ -171,6 +171,7 @@ export class Realm {
       clearTimeout: clear,
       clearInterval: clear,
       addEventListener: self.addEventListener.bind(self),
+      removeEventListener: self.removeEventListener.bind(self),
       console: { error() {}, warn() {}, log: (...words) => world.note(this.name, ...words) },
       AbortController: Controller,
       fetch: (_address, init) => browser.fetch(this, init),
