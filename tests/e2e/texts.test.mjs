@@ -202,7 +202,7 @@ const CODE = [
   /^take over$| is no script of this page$| is not what was built$/,
   /: found 1, expected |: expected an array with null |^the page ended in |^the chat is busy: /,
   // Names of styles and parts.
-  /^(?:button|round|pill|noopener) [a-z ]+$|^\(hover: hover\)$/,
+  /^(?:button|round|pill|noopener) [a-z ]+$|^\(pointer: coarse\)$/,
   // Code between two quotation marks.
   /\/g\)\)/,
 ];
