@@ -4,7 +4,7 @@
 /** @import { Model } from "./language-model.js" */
 
 /**
- * Options as they are at the call: what converts them may have to be loaded first.
+ * Options as they are at the call: what converts them may have to be loaded first. Schemas stay objects of the page.
  *
  * @param {any} value
  * @param {number} [levels] of lists and plain objects, as many as options have
@@ -12,7 +12,7 @@
 export function copied(value, levels = 5) {
   if (!levels || !/^(Array|Object)$/.test(value?.constructor?.name)) return value;
   const copy = new value.constructor();
-  for (const name in value) copy[name] = copied(value[name], levels - 1);
+  for (const name in value) copy[name] = name === "inputSchema" ? value[name] : copied(value[name], levels - 1);
   return copy;
 }
 

@@ -13,6 +13,19 @@ export const url = required("TABLOOM_URL");
 /** What the software adapter calls itself; Firefox gives no names. */
 export const ADAPTER = FIREFOX ? /an adapter without a name/ : /swiftshader/i;
 
+/**
+ * Features of Chromium that are off: two pages of the address bar, which take longer to load, in each window, than
+ * most pages here; and, as a second switch replaces the first, those that Playwright turns off.
+ */
+const OFF = `
+  WebUIOmniboxAimPopup WebUIOmniboxPopup
+
+  AvoidCorsURLLoaderRestartOnRedirect AvoidUnnecessaryBeforeUnloadCheckSync
+  BlockOriginHeaderModificationOnRedirect DestroyProfileOnBrowserClose DialMediaRouteProvider GlobalMediaControls
+  HttpsUpgrades LensOverlay MediaRouter NetworkTimeServiceQuerying OptimizationHints PaintHolding
+  ThirdPartyStoragePartitioning Translate
+`;
+
 /** @typedef {(name: string, run: () => Promise<void>) => void} Test */
 
 /**
@@ -152,7 +165,8 @@ async function savedByFirefox() {
 
 function options(chosen, more) {
   const { args } = capabilities()["goog:chromeOptions"];
-  const switches = [...args.filter(chosen), ...more];
+  const off = `disable-features=${OFF.trim().split(/\s+/).join(",")}`;
+  const switches = [...args.filter(chosen), off, ...more];
   return {
     executablePath: required("TABLOOM_CHROMIUM"),
     args: switches.map((name) => `--${name}`),

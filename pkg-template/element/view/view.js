@@ -367,7 +367,7 @@ export class View {
       this.attachments.picker.click();
     } else if (name !== "send") {
       this.actions[/** @type {"again"} */ (name)](i);
-      const typing = event.detail === 0 || globalThis.matchMedia?.("(hover: hover)").matches;
+      const typing = event.detail === 0 || !globalThis.matchMedia?.("(pointer: coarse)").matches;
       if (typing || name === "edit") this.input.focus({ preventScroll: true });
     }
   }
