@@ -11,8 +11,8 @@ import { KINDS, estimate, openStore } from "./models/store.js";
 /** @import { GpuReport, Probe, ProbeOptions, ProbedModel, StoredModel } from "./types.js" */
 
 const GIB = 2 ** 30;
-/** The engine's default of `kvBytes`. */
-const KV_BYTES = 2 ** 28;
+/** What the engine takes of a budget for keys and values by default, as in `load::capacity`. */
+const shareOf = (/** @type {number} */ budgetBytes) => Math.min(budgetBytes / 16, GIB);
 /** The most that browsers report; a device may have more. */
 const MEMORY_REPORTED = 8 * GIB;
 /** Milliseconds for an adapter to be found. */
@@ -37,7 +37,7 @@ const secure = globalThis.isSecureContext;
  * @returns {Promise<Probe>}
  */
 export async function probe(options) {
-  const { models = [], kvBytes = KV_BYTES, hub, registry, signal, workerUrl, budgetBytes } = options ?? {};
+  const { models = [], hub, registry, signal, workerUrl } = options ?? {};
   signal?.throwIfAborted();
   models.forEach(check);
   const places = await Promise.all(models.map((model, index) => placesOf(model, { hub, registry }, index)));
@@ -49,8 +49,10 @@ export async function probe(options) {
   ]);
   const memory = {
     deviceBytes: browser.deviceMemory ? browser.deviceMemory * GIB : null,
-    ...budget(budgetBytes),
+    ...budget(options?.budgetBytes),
   };
+  const { budgetBytes } = memory;
+  const kvBytes = options?.kvBytes ?? shareOf(budgetBytes);
   const complete = (await list()).filter((entry) => entry.complete);
   const workers = {
     shared: "SharedWorker" in globalThis,
@@ -65,7 +67,7 @@ export async function probe(options) {
       const kept = complete.find((entry) => places[index].includes(entry.model));
       const { fileBytes, ...needs } =
         model.bytes === undefined
-          ? await look(model, index, { ...options, kept, inspect })
+          ? await look(model, index, { ...options, budgetBytes, kept, inspect })
           : { bytes: model.bytes, fileBytes: model.bytes, neededBytes: model.bytes + kvBytes, problem: null };
       return {
         id: model.id ?? `${model.model}`,
@@ -99,11 +101,11 @@ export async function probe(options) {
  * @returns {Promise<Needs>}
  */
 async function look({ model = "", quantisation, quantize }, index, options) {
-  const { kept, inspect, hub, registry, kvBytes, signal } = options;
+  const { kept, inspect, hub, registry, kvBytes, budgetBytes, signal } = options;
   try {
     const named = { hub, registry, quantisation, signal };
     const url = kept?.model ?? (await identify(model, named, `models[${index}].model`)).url;
-    const found = await inspect(url, { quantize, kvBytes, store: kept?.store ?? "none" });
+    const found = await inspect(url, { quantize, kvBytes, budgetBytes, store: kept?.store ?? "none" });
     const { weightBytes: bytes, fileBytes } = found;
     return { bytes, fileBytes, neededBytes: bytes + found.kvBytes, problem: null };
   } catch (error) {

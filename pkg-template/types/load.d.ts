@@ -60,8 +60,8 @@ export interface LoadOptions extends NameOptions {
    */
   kv?: "f16" | "int8";
   /**
-   * Memory for keys and values, shared by all conversations; default 256 MiB, or the bytes of 4096
-   * tokens where that is more.
+   * Memory for keys and values, shared by all conversations; default a sixteenth of `budgetBytes` and at most
+   * 1 GiB, or the bytes of 4096 tokens where that is more.
    */
   kvBytes?: number;
   /**

@@ -423,7 +423,7 @@ impl<E: Executor + 'static> Host<E> {
         if let Some(bytes) = options.budget_bytes {
             self.models.set_budget(bytes);
         }
-        let options = Options { budget_bytes: None, ..options };
+        let options = Options { budget_bytes: Some(self.models.memory().0), ..options };
         // What follows signs requests: the model is the same under each signature.
         let name = url.split_once('#').map_or(url, |(name, _)| name);
         let had =

@@ -285,10 +285,10 @@ impl<E: Executor> Models<E> {
 }
 
 impl<E> Model<E> {
-    /// Whether it is what a tab asks for; all tabs share what does with less memory.
+    /// Whether it is what a tab asks for; all tabs share it, whatever its memory is.
     pub fn is(&self, url: &str, options: &Options) -> bool {
-        let sparing = self.options.sparing;
-        self.url == url && self.options == Options { sparing, ..options.clone() }
+        let Options { sparing, budget_bytes, .. } = self.options;
+        self.url == url && self.options == Options { sparing, budget_bytes, ..options.clone() }
     }
 
     /// Whether it is loaded and no tab uses it.

@@ -14,6 +14,9 @@ const ROWS: usize = 256;
 const SEQS: usize = 16;
 /// Default memory for the KV cache, unless [`KV_TOKENS`] need more.
 const KV_BYTES: u64 = 256 << 20;
+/// The same where there is a budget for all models: this part of it, and no more than [`KV_MOST`].
+const KV_SHARE: u64 = 16;
+const KV_MOST: u64 = 1 << 30;
 /// The default KV cache holds at least this many tokens.
 const KV_TOKENS: usize = 4096;
 /// What [`LoadOptions::sparing`] divides steps and KV cache by.
@@ -70,7 +73,8 @@ pub fn sized(
     let draft_bytes = draft.map_or(0, |draft| draft_block_bytes(draft, groups));
     let block = block_bytes(config, kinds, groups) + draft_bytes;
     // One extra block: the null block.
-    let default = KV_BYTES.max(block * (groups.blocks(longest.min(KV_TOKENS)) as u64 + 1));
+    let share = options.budget.map_or(KV_BYTES, |budget| (budget / KV_SHARE).min(KV_MOST));
+    let default = share.max(block * (groups.blocks(longest.min(KV_TOKENS)) as u64 + 1));
     let mut kv_bytes = options.kv_bytes.unwrap_or(default);
     let least = block * (groups.blocks(1) as u64 + 1);
     if kv_bytes < least {
@@ -190,6 +194,18 @@ mod tests {
         assert_eq!(blocks(F16, Some(u64::MAX), u64::MAX).unwrap(), 65_537);
         assert_eq!(blocks(F16, Some(8192), u64::MAX).unwrap(), 2);
         assert!(blocks(F16, Some(8191), u64::MAX).is_err());
+    }
+
+    #[test]
+    fn the_default_kv_cache_is_a_share_of_the_budget() {
+        let bytes = |budget| {
+            let options = LoadOptions { budget: Some(budget), ..Default::default() };
+            sized(&llama(1 << 20), options).unwrap().blocks * 4096
+        };
+        assert_eq!(bytes(2 << 30), 128 << 20);
+        assert_eq!(bytes(1 << 40), 1 << 30);
+        // 4096 tokens and the null block.
+        assert_eq!(bytes(1 << 20), 257 * 4096);
     }
 
     #[test]

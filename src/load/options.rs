@@ -16,8 +16,11 @@ pub struct LoadOptions {
     pub kv: KvKind,
     /// The drafter of speculative decoding, besides prompt lookup.
     pub draft: DraftWith,
-    /// Bytes for the KV cache; by default 256 MiB, or what 4096 tokens need if that is more.
+    /// Bytes for the KV cache; by default a sixteenth of the budget and at most 1 GiB, 256 MiB if there is no
+    /// budget, or what 4096 tokens need if that is more.
     pub kv_bytes: Option<u64>,
+    /// Memory budget for weights and KV caches of all models.
+    pub budget: Option<u64>,
     /// Bytes of host memory for cached blocks that the KV cache has no room for.
     pub host_bytes: u64,
     /// Whether cached blocks are read to be stored; they come back through host memory.

@@ -180,8 +180,8 @@ impl Scheduler {
                 return Room::Found;
             }
         }
-        let claim = |at: &usize| self.queue.claim(&self.running[*at]);
-        let Some(last) = (0..self.running.len()).max_by_key(claim) else { return Room::Later };
+        let order = |at: &usize| self.queue.preemption_order(&self.running[*at]);
+        let Some(last) = (0..self.running.len()).max_by_key(order) else { return Room::Later };
         self.preempt_soon(last)
     }
 
@@ -192,13 +192,13 @@ impl Scheduler {
         true
     }
 
-    /// Preempts a request that rests. Returns false if there is none or a step in flight still uses it.
+    /// Preempts a blocked request. Returns false if there is none or a step in flight still uses it.
     fn reclaim(&mut self) -> bool {
         if !self.draining.is_empty() || self.running.iter().any(|seq| seq.preempting) {
             return false;
         }
-        let resting = (0..self.running.len()).filter(|at| self.running[*at].rests());
-        let last = resting.max_by_key(|at| self.queue.claim(&self.running[*at]));
+        let blocked = (0..self.running.len()).filter(|at| self.running[*at].is_blocked());
+        let last = blocked.max_by_key(|at| self.queue.preemption_order(&self.running[*at]));
         last.is_some_and(|at| matches!(self.preempt_soon(at), Room::Found))
     }
 

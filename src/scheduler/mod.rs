@@ -161,7 +161,7 @@ impl Scheduler {
     /// Whether there is nothing to do: each live request is held or waits for its constraint, no step
     /// in flight is left to commit, and no event is left to take.
     pub fn is_idle(&self) -> bool {
-        let idle = |seq: &Sequence| seq.rests() && seq.in_flight() == 0;
+        let idle = |seq: &Sequence| seq.is_blocked() && seq.in_flight() == 0;
         self.queue.iter().chain(&self.running).all(idle)
             && self.draining.is_empty()
             && self.events.is_empty()

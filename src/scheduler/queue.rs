@@ -213,10 +213,10 @@ impl Queue {
     }
 
     /// The order of preemption: the greatest is preempted first.
-    pub fn claim(&self, seq: &Sequence) -> impl Ord + use<> {
+    pub fn preemption_order(&self, seq: &Sequence) -> impl Ord + use<> {
         let (priority, arrival) = self.rank(seq);
         let hidden = self.tabs.get(&seq.tab).is_some_and(|tab| tab.hidden);
-        (seq.rests(), hidden, priority, arrival)
+        (seq.is_blocked(), hidden, priority, arrival)
     }
 
     /// The order by policy: the smallest is served first.

@@ -368,7 +368,7 @@ impl Sequence {
 
     /// Whether nothing can be computed for it for now: it is held, or its constraint is missing and all
     /// else is computed.
-    pub fn rests(&self) -> bool {
+    pub fn is_blocked(&self) -> bool {
         self.held || self.constraint_missing && self.remaining() == 0
     }
 

@@ -279,6 +279,7 @@ fn load_options(options: &Options) -> LoadOptions {
             Kv::Int8 => KvKind::Int8,
         },
         kv_bytes: options.kv_bytes,
+        budget: options.budget_bytes,
         host_bytes: options.prefix_cache.host_bytes,
         stores: options.prefix_cache.stored_bytes > 0,
         sparing: options.sparing,

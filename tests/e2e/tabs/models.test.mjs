@@ -21,6 +21,8 @@ for (const rung of SHARING) {
     let tabs;
     /** What one model takes of the budget. */
     let size;
+    /** Keys and values take as much whatever the budget is. */
+    const options = { host: rung, kvBytes: 1 << 25 };
 
     before(async () => {
       visitor = await session.visitor();
@@ -50,10 +52,10 @@ for (const rung of SHARING) {
     };
 
     test("two models answer side by side in one host", async () => {
-      await tabs[0].load({ host: rung }, MODELS[0]);
+      await tabs[0].load(options, MODELS[0]);
       const one = await gpuBytes();
       size = (await tabs[0].metrics()).host.used_bytes;
-      const { info } = await tabs[1].load({ host: rung }, MODELS[1]);
+      const { info } = await tabs[1].load(options, MODELS[1]);
       const two = await gpuBytes();
       assert.ok(size >= info.weightBytes + (16 << 20), `${size} bytes are less than weights and KV`);
       assert.ok(two - one >= size && two <= 2 * one, `the GPU held ${one} bytes, then ${two}`);
@@ -92,7 +94,7 @@ for (const rung of SHARING) {
     test("a model in use is not given up", async () => {
       const before = await gpuBytes();
       const budgetBytes = Math.floor(2.5 * size);
-      const refused = await tabs[2].refused({ host: rung, budgetBytes }, MODELS[2]);
+      const refused = await tabs[2].refused({ ...options, budgetBytes }, MODELS[2]);
       assert.ok(refused.typed);
       assert.equal(refused.code, "over_budget");
       const { needed, budget, used } = refused.details;
@@ -106,13 +108,13 @@ for (const rung of SHARING) {
     test("the one that was idle longest makes room, and its memory is freed", async () => {
       const [keeper, one, other] = tabs;
       const budgetBytes = Math.floor(3.5 * size);
-      await other.load({ host: rung, budgetBytes }, MODELS[2]);
+      await other.load({ ...options, budgetBytes }, MODELS[2]);
       const three = await gpuBytes();
       const [a, , c, d] = urls(visitor, ["a", "b", "c", "d"]);
       await one.run("close", () => engine.close());
       await other.run("close", () => engine.close());
       const { requests } = session.server;
-      await one.load({ host: rung, budgetBytes }, MODELS[3]);
+      await one.load({ ...options, budgetBytes }, MODELS[3]);
       assert.deepEqual(await listed(keeper), [
         { url: a, tabs: 1, requests: 0 },
         { url: c, tabs: 0, requests: 0 },
@@ -122,7 +124,7 @@ for (const rung of SHARING) {
       assert.equal(text(await one.ask(STORY.params)), STORY.answer);
 
       requests.length = 0;
-      await other.load({ host: rung }, MODELS[2]);
+      await other.load(options, MODELS[2]);
       assert.deepEqual(
         requests.filter((path) => path.startsWith("models/")),
         [],
@@ -135,7 +137,7 @@ for (const rung of SHARING) {
       const [keeper, one, other] = tabs;
       const three = await gpuBytes();
       await one.run("close", () => engine.close());
-      await one.load({ host: rung, budgetBytes: Math.floor(2.5 * size) }, MODELS[0]);
+      await one.load({ ...options, budgetBytes: Math.floor(2.5 * size) }, MODELS[0]);
       const [a, c] = urls(visitor, ["a", "c"]);
       assert.deepEqual(await listed(keeper), [
         { url: a, tabs: 2, requests: 0 },
@@ -148,7 +150,7 @@ for (const rung of SHARING) {
 
     test("a model larger than the budget is refused", async () => {
       const late = await visitor.tab();
-      const refused = await late.refused({ host: rung, budgetBytes: 1 << 20 }, MODELS[3]);
+      const refused = await late.refused({ ...options, budgetBytes: 1 << 20 }, MODELS[3]);
       assert.equal(refused.code, "over_budget");
       for (const tab of tabs) assert.equal(text(await tab.ask(FRANCE.params)), FRANCE.answer);
     });

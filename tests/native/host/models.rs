@@ -98,7 +98,7 @@ fn other_options_load_another_model() {
     assert_eq!(world.loading(), ["a"]);
     world.finish_loads();
     assert_eq!(urls(&world.metrics(&one)), ["a", "a"]);
-    // The budget belongs to the host, not to the model.
+    // The budget belongs to the host, not to the model, whose KV cache it has sized.
     let three = Page::greet(&mut world);
     world.post(three.tab, load(json!({"context": 100, "budgetBytes": 1000})));
     assert_eq!(world.take(three.tab)[0]["value"]["model"], "a");
