@@ -27,6 +27,7 @@ const OPTIONS: LoadOptions = LoadOptions {
     kv: KvKind::F16,
     draft: DraftWith::Bundled,
     kv_bytes: None,
+    budget: None,
     host_bytes: 0,
     stores: false,
     sparing: false,
