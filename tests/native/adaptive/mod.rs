@@ -103,39 +103,3 @@ fn on_a_slow_integrated_gpu() {
 fn on_a_gpu_that_others_use_too() {
     check(NOISY);
 }
-
-/// A device with a drafter, and a load, drawn at random.
-fn drawn(random: &mut fastrand::Rng) -> (Device, Load) {
-    let devices = [GPU, SOFTWARE, CPU, INTEGRATED, NOISY];
-    let device = devices[random.usize(..devices.len())];
-    let mut rate = || 0.95 * random.f64();
-    let (first, second) = (rate(), rate());
-    let acceptance = match random.bool() {
-        true => Acceptance::Always(first),
-        false => Acceptance::Switching(first, second, random.usize(20..200)),
-    };
-    let drafter = if random.u8(..4) == 0 { 0.0 } else { 0.03 + 0.6 * random.f64() };
-    let host = 0.3 * random.f64();
-    let text = [Text::Fresh, Text::Phrases, Text::Copies][random.usize(..3)];
-    let least = random.usize(4..200);
-    let lengths = (least, least + random.usize(20..500));
-    let arrivals = match random.u8(..3) {
-        0 => Arrivals::Open((lengths.0 + lengths.1) as f64 / 2.0 * (device.rows)(4) * (0.5 + random.f64())),
-        _ => Arrivals::Closed(random.usize(1..=16)),
-    };
-    (Device { drafter, acceptance, host, ..device }, load(text, lengths, arrivals))
-}
-
-#[test]
-fn explore_drawn() {
-    let first: u64 = std::env::var("FIRST").map_or(0, |text| text.parse().unwrap());
-    let mut bad = 0;
-    for seed in first..first + 100 {
-        let (device, load) = drawn(&mut fastrand::Rng::with_seed(seed));
-        let [adaptive, best] = gains(device, &load);
-        let is_bad = adaptive <= 0.97 || adaptive <= 0.95 * best;
-        bad += usize::from(is_bad);
-        println!("{} {seed} {adaptive:.3} {best:.3} {:.3} {:.2} {device:?} {load:?}", if is_bad { "BAD" } else { "ok" }, adaptive / best, (device.rows)(2));
-    }
-    println!("{bad} bad");
-}
