@@ -51,14 +51,16 @@ impl Batch {
     /// Steps of a trial. The first two without drafts are slower than the others, which are submitted
     /// while the step before runs.
     const TRIAL: usize = 6;
+    /// Steps without drafts that have to be measured, as many as a trial measures at least.
+    const SOME: f64 = 3.0;
     /// Steps before a first trial without drafts: not the first words of an answer.
     const FIRST: usize = 4;
     /// Drafts have to be better than none by this factor.
     pub const MARGIN: f64 = 1.02;
 
-    /// Seconds of a step without drafts, if measured.
+    /// Seconds of a step without drafts, if measured often enough: one alone may have waited for something else.
     pub fn plain(&self) -> Option<f64> {
-        self.plain.get()
+        self.plain.get().filter(|_| self.plain.count() >= Batch::SOME)
     }
 
     /// The times of steps with drafts.
@@ -167,6 +169,16 @@ mod tests {
             let lost = trials.len() as f64 * (1.0 / rate - 1.0);
             assert!(lost < 0.01 * 5000.0, "{lost} steps lost at a rate of {rate}");
         }
+    }
+
+    #[test]
+    fn a_single_slow_step_without_drafts_is_not_believed() {
+        let mut batch = Batch::default();
+        for seconds in [2.0, 1.0, 1.0] {
+            assert_eq!(batch.plain(), None);
+            batch.observe(Source::None, 0, 1, Some(seconds));
+        }
+        assert!(batch.plain().is_some_and(|seconds| seconds < 1.5));
     }
 
     #[test]
