@@ -35,15 +35,6 @@ pub fn within<T>(part: &'static str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Does two things at once, both in the name of the thread's part.
-pub fn both<A, B: Send>(one: impl FnOnce() -> A, other: impl FnOnce() -> B + Send) -> (A, B) {
-    let part = PART.get();
-    thread::scope(|scope| {
-        let other = scope.spawn(|| within(part, other));
-        (one(), other.join().expect("no task panics"))
-    })
-}
-
 /// Prints a line for people.
 pub fn say(line: &str) {
     match PART.get() {

@@ -1,6 +1,6 @@
 //! The wasm modules as they ship: built, bound to JavaScript, optimised.
 
-use crate::process::{self, Task, both, minutes};
+use crate::process::{self, Task, minutes};
 use crate::workspace::{self, make_empty};
 use crate::{cargo, tools};
 use anyhow::{Context, Result, ensure};
@@ -31,11 +31,8 @@ pub fn packages() -> impl Iterator<Item = &'static str> {
 /// `tabloom.js`, `tabloom_bg.wasm`, their `.d.ts`, and the same of `grammar`.
 pub fn build() -> Result<PathBuf> {
     process::say("compiling to WebAssembly (profile web; minutes when cold)");
-    let (built, bindgen) = both(
-        || MODULES.iter().map(|(package, ..)| compile(package)).collect::<Result<Vec<_>>>(),
-        || cargo::program("bindgen", &[]),
-    );
-    let (built, bindgen) = (built?, bindgen?);
+    let built = MODULES.map(|(package, ..)| compile(package));
+    let built: Vec<PathBuf> = built.into_iter().collect::<Result<_>>()?;
 
     let out = workspace::target().join("wasm-package");
     let stamp = out.join("made-from");
@@ -44,13 +41,11 @@ pub fn build() -> Result<PathBuf> {
         return Ok(out);
     }
     make_empty(&out)?;
-    let finish = |module: usize| {
-        let (_, name, options) = MODULES[module];
-        bind(&bindgen, &built[module], name, options, &out)?;
-        optimise(&out.join(format!("{name}_bg.wasm")))
-    };
-    let (engine, grammar) = both(|| finish(0), || finish(1));
-    engine.and(grammar)?;
+    let bindgen = cargo::program("bindgen", &[])?;
+    for (file, (_, name, options)) in built.iter().zip(MODULES) {
+        bind(&bindgen, file, name, options, &out)?;
+        optimise(&out.join(format!("{name}_bg.wasm")))?;
+    }
     fs::write(&stamp, key).context("cannot note what the modules were made from")?;
     Ok(out)
 }
