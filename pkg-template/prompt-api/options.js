@@ -57,11 +57,17 @@ export function setupOf(options) {
 }
 
 /**
- * Throws for kinds of content that models here do not have; languages are up to the model.
+ * Throws for kinds of content that models here do not have, and for languages without a name. Which others a model
+ * knows, its files do not say.
  *
  * @param {CoreOptions} options
  */
 export function expectKinds({ expectedInputs, expectedOutputs }) {
+  const names = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
+  for (const { languages = [] } of [...expectedInputs, ...expectedOutputs]) {
+    const unknown = [...languages].find((language) => !names.of(language));
+    if (unknown) throw unsupported(`found the language ${unknown}, expected one with a name`);
+  }
   const check =
     (/** @type {string[]} */ known, /** @type {string} */ verb) =>
     (/** @type {{type: string}} */ { type }) => {

@@ -266,6 +266,21 @@ describe("createLanguageModel", () => {
   }
 });
 
+test("languages without a name are not available", async () => {
+  const { LanguageModel } = scripted();
+  for (const [language, expected] of [
+    ["en-GB", "available"],
+    ["unk", "unavailable"],
+  ]) {
+    for (const name of ["expectedInputs", "expectedOutputs"]) {
+      const options = { [name]: [{ type: "text", languages: [language] }] };
+      assert.equal(await LanguageModel.availability(options), expected);
+      const failure = expected === "available" ? "no failure" : "NotSupportedError";
+      assert.equal(await fault(LanguageModel.create(options)), failure);
+    }
+  }
+});
+
 describe("tools without execute", () => {
   const given = (callId, ...result) => ({
     role: "user",
