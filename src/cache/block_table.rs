@@ -123,3 +123,14 @@ impl BlockTable {
         self.blocks.iter().copied().filter(|block| *block != NULL)
     }
 }
+
+/// Protects the blocks of a prefix from eviction.
+#[derive(Debug)]
+pub struct Pin(pub(super) BlockTable);
+
+impl Pin {
+    /// How many tokens of the prefix are held.
+    pub fn tokens(&self) -> usize {
+        self.0.cached
+    }
+}

@@ -285,7 +285,7 @@ impl<E: Executor> Models<E> {
 }
 
 impl<E> Model<E> {
-    /// Whether it is what a tab asks for; all tabs share it, whatever its memory is.
+    /// Whether it is what a tab asks for; all tabs share it, whatever budget it was loaded in.
     pub fn is(&self, url: &str, options: &Options) -> bool {
         let Options { sparing, budget_bytes, .. } = self.options;
         self.url == url && self.options == Options { sparing, budget_bytes, ..options.clone() }

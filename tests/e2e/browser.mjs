@@ -14,8 +14,8 @@ export const url = required("TABLOOM_URL");
 export const ADAPTER = FIREFOX ? /an adapter without a name/ : /swiftshader/i;
 
 /**
- * Features of Chromium that are off: two pages of the address bar, which take longer to load, in each window, than
- * most pages here; and, as a second switch replaces the first, those that Playwright turns off.
+ * Features of Chromium that are off: two pages of the address bar, which take half a second of a processor in each
+ * window; and, as a second switch replaces the first, those that Playwright turns off.
  */
 const OFF = `
   WebUIOmniboxAimPopup WebUIOmniboxPopup

@@ -6,8 +6,8 @@ mod owners;
 mod prefixes;
 mod windows;
 
-use super::*;
-use crate::step::Window;
+use super::{block_table::NULL, prefixes::Cached, *};
+use crate::step::{BLOCK_SIZE, BlockCopy, HostMemory, KvGroups, Window};
 
 const BS: usize = BLOCK_SIZE;
 
