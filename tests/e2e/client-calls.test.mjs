@@ -382,6 +382,27 @@ describe("requests", () => {
         [true, undefined],
       );
     });
+
+    test(`a released engine's model is freed although its lock is free before its last message comes (${host})`, async () => {
+      await open({ host });
+      const page = await open({ host });
+      await page.evaluate(() => {
+        for (const { prototype } of [MessagePort, BroadcastChannel]) {
+          const { postMessage, close } = prototype;
+          const late = (call) => setTimeout(call, 30);
+          prototype.postMessage = function (message) {
+            if (message.type === "bye") late(() => postMessage.call(this, message));
+            else postMessage.call(this, message);
+          };
+          prototype.close = function () {
+            late(() => close.call(this));
+          };
+        }
+        engine.release();
+      });
+      await until("left", 1);
+      assert.equal(reported("left")[0].free, true);
+    });
   }
 
   test("an engine can be closed while it recovers", async () => {
