@@ -48,6 +48,7 @@ declare var handle: Own;
 declare var heard: Own;
 declare var host: Own;
 declare var hosts: Own;
+declare var leads: Own;
 declare var languageModel: Own;
 declare var lc: Own;
 declare var listening: Own;

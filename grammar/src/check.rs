@@ -43,6 +43,9 @@ pub fn json_schema(schema: &Value) -> Result<()> {
     if schema == &Value::Bool(false) {
         return Err(Error::found("false", "a schema that something meets"));
     }
+    if let Value::Object(schema) = schema {
+        no_foreign_schema(schema)?;
+    }
     let mut walk = Walk {
         root: schema,
         schemas: Vec::new(),
@@ -53,6 +56,20 @@ pub fn json_schema(schema: &Value) -> Result<()> {
     walk.schema(schema, 0)?;
     length(schema.to_string().len())?;
     walk.check_references()
+}
+
+/// Refuses what JSON shows of an object of Zod (`def`, `_def`) or another library of Standard Schema: it would be a
+/// schema without keywords, which everything meets.
+fn no_foreign_schema(schema: &Map<String, Value>) -> Result<()> {
+    let is_of_zod =
+        ["def", "_def"].iter().any(|name| schema.get(*name).is_some_and(Value::is_object));
+    match is_of_zod || schema.contains_key("~standard") {
+        true => Err(Error::found(
+            "a schema object of a library",
+            "JSON Schema: z.toJSONSchema(schema) of Zod",
+        )),
+        false => Ok(()),
+    }
 }
 
 pub fn regex(regex: &str) -> Result<()> {
@@ -89,6 +106,7 @@ pub fn choice(texts: &[String]) -> Result<()> {
 
 /// Checks the size and the depth of a schema that is not compiled.
 pub fn size(schema: &Map<String, Value>) -> Result<()> {
+    no_foreign_schema(schema)?;
     // A level of a schema is up to two of JSON: `properties`, and one of them.
     schema.values().try_for_each(|value| depth(value, 2 * MAX_DEPTH))?;
     length(Value::Object(schema.clone()).to_string().len())

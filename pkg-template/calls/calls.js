@@ -24,7 +24,7 @@ const WINDOW = 32;
  * @property {LoadedInfo | null} info what was loaded, and on what
  * @property {HostKind | null} host where the engine runs now
  * @property {(onProgress?: (progress: Progress) => void) => Promise<void>} start
- * @property {(call: Call, signal?: AbortSignal, mayLeave?: boolean) => void} ask
+ * @property {(call: Call, signal?: AbortSignal | null, mayLeave?: boolean) => void} ask
  * @property {(call: Call, message: {type: "credit", chunks: number}) => void} notify
  * @property {(call: Call) => void} cancel
  * @property {(error: Error) => void} close

@@ -67,7 +67,10 @@ export async function answer(engine, input, init) {
 async function route(engine, request) {
   const { pathname } = new URL(request.url);
   const found = ROUTE.exec(pathname);
-  if (!found) throw refused("not_found", `found the path ${pathname}, expected one of OpenAI's API`);
+  if (!found) {
+    const expected = "one of OpenAI's API, as /v1/chat/completions: a base address ends with /v1";
+    throw refused("not_found", `found the path ${pathname}, expected ${expected}`);
+  }
   const [, task, id] = found;
   const method = task ? "POST" : "GET";
   if (request.method !== method) {

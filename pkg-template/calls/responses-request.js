@@ -115,6 +115,9 @@ class Conversation {
       this.#name(".tool_call_id", `${path}.call_id`);
     } else if (type === "reasoning") {
       this.#reason(rest, path);
+    } else if (type === "item_reference") {
+      const instead = "the item, as nothing is stored (AI SDK: providerOptions: { openai: { store: false } })";
+      throw noValue(`${path}.type`, type, instead);
     } else {
       throw noValue(`${path}.type`, type, '"message", "function_call", "function_call_output" or "reasoning"');
     }

@@ -32,7 +32,7 @@ export function tokenize(session, task, input, options) {
  *
  * @param {Serving} session
  * @param {Iterable<number>} tokens
- * @param {{signal?: AbortSignal} | null} [options]
+ * @param {{signal?: AbortSignal | null} | null} [options]
  * @returns {Promise<any>}
  */
 export function detokenize(session, tokens, options) {
@@ -43,7 +43,7 @@ export function detokenize(session, tokens, options) {
  * @param {Serving} session
  * @param {"tokenize" | "template" | "detokenize"} task
  * @param {object} params
- * @param {{signal?: AbortSignal} | null} [options]
+ * @param {{signal?: AbortSignal | null} | null} [options]
  */
 function send(session, task, params, options) {
   return plain(params, (request) => ask(session, new Whole({ type: "tokens", task, request, now: now() }), options));

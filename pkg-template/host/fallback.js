@@ -129,7 +129,7 @@ export class Fallback {
 
   /**
    * @param {Call} call
-   * @param {AbortSignal} [signal]
+   * @param {AbortSignal | null} [signal]
    * @param {boolean} [mayLeave] whether the server may be asked
    */
   ask(call, signal, mayLeave = true) {
@@ -182,7 +182,7 @@ export class Fallback {
   /**
    * @param {Call} call
    * @param {Error} error of the device
-   * @param {AbortSignal} [signal]
+   * @param {AbortSignal | null} [signal]
    */
   async #relay(call, error, signal) {
     /** @type {any} */

@@ -88,7 +88,7 @@ export class Session {
    * Asks a call, now or as soon as there is a host.
    *
    * @param {Call} call
-   * @param {AbortSignal} [signal]
+   * @param {AbortSignal | null} [signal]
    */
   ask(call, signal) {
     if (this.#closed.signal.aborted) return call.fail(this.#closed.signal.reason);

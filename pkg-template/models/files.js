@@ -12,7 +12,7 @@ const PIECE = 32 * 2 ** 20;
  * A model of files, with an address of its own.
  *
  * @param {Exclude<import("../types.js").ModelSource, string | URL>} source
- * @param {AbortSignal} [signal]
+ * @param {AbortSignal | null} [signal]
  * @returns {Promise<import("./types.js").Model>}
  */
 export async function local(source, signal) {
@@ -110,7 +110,7 @@ async function choose(entries, folderName) {
  * A digest of names, sizes and dates of files on disk, and of the bytes of others.
  *
  * @param {Map<string, Blob>} files
- * @param {AbortSignal} [signal]
+ * @param {AbortSignal | null} [signal]
  */
 async function identity(files, signal) {
   // Without https, pages have no digests. They have no engine to share either, so any text will do.
@@ -128,7 +128,7 @@ async function identity(files, signal) {
  * Digests of a blob's pieces, of which one at a time is in memory.
  *
  * @param {Blob} file
- * @param {AbortSignal} [signal]
+ * @param {AbortSignal | null} [signal]
  */
 async function digest(file, signal) {
   const digests = [];

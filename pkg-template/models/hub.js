@@ -143,7 +143,7 @@ function words(path) {
  * @param {string} hub
  * @param {string} repository
  * @param {string} revision
- * @param {AbortSignal} [signal]
+ * @param {AbortSignal | null} [signal]
  * @returns {Promise<{sha: string, files: string[]}>}
  */
 async function listing(hub, repository, revision, signal) {

@@ -31,6 +31,7 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput }
       },
     };
   }
+  noForeignSchema(responseConstraint, "responseConstraint");
   const json = JSON.stringify(responseConstraint);
   if (json === undefined)
     throw new TypeError("found no JSON as responseConstraint, expected a JSON schema or a RegExp");
@@ -45,6 +46,18 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput }
       }
     },
   };
+}
+
+/**
+ * Refuses what a library has in place of a schema: to JSON it is one that everything meets.
+ *
+ * @param {any} schema
+ * @param {string} what
+ */
+export function noForeignSchema(schema, what) {
+  const { vendor } = schema["~standard"] ?? {};
+  if (!vendor) return;
+  throw new TypeError(`found a schema of ${vendor} as ${what}, expected JSON Schema, as by z.toJSONSchema(schema)`);
 }
 
 /** Members of character classes, which are others in Rust, and what ends a line. */

@@ -1,4 +1,5 @@
 // Tools of a session, and what is said of them: by the page, and by the model.
+import { noForeignSchema } from "./constraint.js";
 import { isKept } from "./convert.js";
 import { unsupported } from "./errors.js";
 import { LanguageModelToolCall } from "./tool-messages.js";
@@ -49,6 +50,7 @@ function declared({ name, description, inputSchema }) {
     throw new TypeError(`found a tool's name "${name}", expected 1 to 64 letters, digits, _ and -`);
   }
   if (description === "") throw new TypeError(`found no description of ${name}, expected what it does`);
+  noForeignSchema(inputSchema, `inputSchema of ${name}`);
   const { type, properties = {}, required = [] } = /** @type {any} */ (inputSchema);
   if (type !== "object" || typeof properties !== "object" || properties === null || !Array.isArray(required)) {
     throw new TypeError(`found another inputSchema of ${name}, expected that of an object: type "object"`);
@@ -167,7 +169,9 @@ function parsed(text, name) {
  */
 export async function execute(calls, functions) {
   const results = calls.map(async ({ callId, name, arguments: given }) => {
-    const content = `${await functions.get(name)?.call(undefined, given)}`;
+    const result = await functions.get(name)?.call(undefined, given);
+    const isObject = typeof result === "object" && result !== null;
+    const content = isObject ? json(result, `the result of ${name}`) : `${result}`;
     return { role: /** @type {const} */ ("tool"), tool_call_id: callId, name, content };
   });
   return Promise.all(results);

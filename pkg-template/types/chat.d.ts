@@ -110,7 +110,10 @@ export interface ChatCompletionParams extends SharedParams {
   logprobs?: boolean | null;
   /** 0 to 20 of the likeliest tokens in the place of each. */
   top_logprobs?: number | null;
-  /** Labels of OpenAI's, wishes about its caches and the like. They change nothing; see the reference for their values. */
+  /**
+   * Labels of OpenAI's, wishes about its caches and the like: taken where they ask for nothing, refused where they ask
+   * for something (`verbosity` other than "medium", `store: true`); the reference has their values.
+   */
   metadata?: Record<string, string> | null;
   safety_identifier?: string | null;
   prompt_cache_key?: string | null;

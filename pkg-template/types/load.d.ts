@@ -139,7 +139,7 @@ export interface LoadOptions extends NameOptions {
   fallback?: FallbackOptions;
   onProgress?: (progress: Progress) => void;
   /** Ends loading. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | null | undefined;
   /**
    * The site's own script that is, or imports, `worker.js`, if that is not beside this module or is of
    * another origin. Pages that require Trusted Types allow the policy `tabloom`, or pass a
@@ -171,7 +171,7 @@ export interface FallbackOptions {
   /** Sent as `Authorization: Bearer`; a function is called for each request. */
   apiKey?: string | (() => string | undefined | Promise<string | undefined>);
   /** For which reasons the server is asked, or a function that decides; default all. */
-  when?: FallbackReason[] | ((reason: FallbackReason) => boolean);
+  when?: readonly FallbackReason[] | ((reason: FallbackReason) => boolean);
 }
 
 /**

@@ -10,7 +10,7 @@ export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
   /** Memory for all models, as `Engine.load` takes it, with its default. */
   budgetBytes?: number;
   /** Ends the probe. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | null | undefined;
   /** As `Engine.load` takes it, for models that are looked at. */
   workerUrl?: LoadOptions["workerUrl"];
 }

@@ -59,7 +59,8 @@ export interface LanguageModelTool {
   /** The JSON schema of its arguments, of type `object`. */
   inputSchema: object;
   /**
-   * Carries out a call: its text goes to the model, what it throws ends the prompt. Without it in any tool, the
+   * Carries out a call: its text goes to the model, or the JSON of an object, of which browsers make
+   * "[object Object]"; what it throws ends the prompt. Without it in any tool, the
    * page carries out calls: they are contents of the answer, and their results of a later prompt.
    */
   // biome-ignore lint/suspicious/noExplicitAny: the schema says what it takes.

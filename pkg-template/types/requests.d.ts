@@ -1,9 +1,9 @@
 // Options of all requests, and requests other than completions.
-import type { Tool } from "./tools.js";
+import type { CustomTool, Tool } from "./tools.js";
 
 export interface RequestOptions {
   /** Cancels the request. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | null | undefined;
   /** `false` keeps the request on this device, even if the engine has a fallback. */
   fallback?: boolean;
 }
@@ -14,10 +14,10 @@ export interface TokenizeOptions {
   /** Whether a conversation ends with the beginning of the assistant's turn; default true. */
   addGenerationPrompt?: boolean;
   /** Of a conversation: the functions that the model may call. */
-  tools?: Tool[];
+  tools?: readonly (Tool | CustomTool)[] | null;
   /** Of a conversation: more variables of the chat template. */
   chatTemplateKwargs?: Record<string, unknown>;
-  signal?: AbortSignal;
+  signal?: AbortSignal | null | undefined;
 }
 
 export interface ModelCard {

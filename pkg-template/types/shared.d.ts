@@ -15,7 +15,7 @@ export interface SharedParams {
   /** What the answer must look like; schemas are always enforced. */
   response_format?:
     | { type: "text" }
-    | { type: "json_object" }
+    | { type: "json_object"; schema?: object | string | null }
     | { type: "json_schema"; json_schema: NamedSchema }
     | null;
   /** The same in vLLM's terms. */

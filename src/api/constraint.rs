@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tabloom_grammar::Form;
 
+use super::refusal::invalid;
 use crate::error::{Error, Result};
 
 /// OpenAI's `response_format`.
@@ -11,9 +12,10 @@ use crate::error::{Error, Result};
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ResponseFormat {
     /// No constraint.
-    Text,
-    /// Any JSON object.
-    JsonObject,
+    Text {},
+    /// Any JSON object, or one that is valid under a schema, as llama.cpp's server and WebLLM, which has it as text,
+    /// take it.
+    JsonObject { schema: Option<Value> },
     /// JSON that is valid under a schema.
     JsonSchema { json_schema: JsonSchemaFormat },
 }
@@ -92,8 +94,19 @@ impl Spec {
 
     fn of_format(format: Option<ResponseFormat>) -> Result<Option<Spec>> {
         let (form, param) = match format {
-            None | Some(ResponseFormat::Text) => return Ok(None),
-            Some(ResponseFormat::JsonObject) => (Form::JsonObject, "response_format"),
+            None | Some(ResponseFormat::Text {}) => return Ok(None),
+            Some(ResponseFormat::JsonObject { schema: None }) => {
+                (Form::JsonObject, "response_format")
+            }
+            Some(ResponseFormat::JsonObject { schema: Some(schema) }) => {
+                let param = "response_format.schema";
+                let schema = match schema {
+                    Value::String(text) => serde_json::from_str(&text)
+                        .map_err(|error| invalid(param, error, "a JSON schema, as text or not"))?,
+                    schema => schema,
+                };
+                (Form::JsonSchema(schema), param)
+            }
             Some(ResponseFormat::JsonSchema { json_schema: JsonSchemaFormat { schema, .. } }) => {
                 let param = "response_format.json_schema.schema";
                 let schema = schema.ok_or_else(|| Error::InvalidRequest {
@@ -163,6 +176,16 @@ mod tests {
         let schema = serde_json::json!({"type": "integer"});
         for (json, form, param) in [
             (r#"{"response_format":{"type":"json_object"}}"#, Form::JsonObject, "response_format"),
+            (
+                r#"{"response_format":{"type":"json_object","schema":{"type":"integer"}}}"#,
+                Form::JsonSchema(schema.clone()),
+                "response_format.schema",
+            ),
+            (
+                r#"{"response_format":{"type":"json_object","schema":"{\"type\":\"integer\"}"}}"#,
+                Form::JsonSchema(schema.clone()),
+                "response_format.schema",
+            ),
             (
                 r#"{"response_format":{"type":"json_schema","json_schema":
                     {"name":"n","schema":{"type":"integer"},"strict":true}}}"#,

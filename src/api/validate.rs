@@ -289,6 +289,28 @@ mod tests {
     fn values_out_of_range_are_refused_by_name() {
         for (field, param, found) in [
             (r#""temperature":2.1"#, "temperature", "2.1"),
+            (
+                r#""response_format":{"type":"json_object","json_schema":{}}"#,
+                "response_format",
+                "json_schema",
+            ),
+            (
+                r#""response_format":{"type":"json_object","schema":"{"}"#,
+                "response_format.schema",
+                "EOF",
+            ),
+            // As JSON has `z.object({})` of Zod 4.6 and of its version 3.
+            (
+                r#""structured_outputs":{"json":{"def":{"type":"object","shape":{}},"type":"object"}}"#,
+                "structured_outputs.json",
+                "library",
+            ),
+            (
+                r#""tools":[{"type":"function","function":{"name":"f","parameters":{"_def":
+                    {"unknownKeys":"strip","typeName":"ZodObject"},"_cached":null}}}]"#,
+                "tools[0].function.parameters",
+                "library",
+            ),
             (r#""temperature":-0.1"#, "temperature", "-0.1"),
             (r#""temperature":"hot""#, "temperature", "hot"),
             (r#""top_p":0"#, "top_p", "0"),
@@ -374,6 +396,8 @@ mod tests {
             assert!(message.contains(found), "{field}: {message}");
             assert!(message.contains("expected"), "{field}: {message}");
         }
+        let (at, message) = refusal(with(r#""response_format":{"type":"text","schema":{}}"#));
+        assert!(at.starts_with("response_format") && message.contains("schema"), "{at}: {message}");
         assert_eq!(refusal(with(&format!(r#""stop":["{}"]"#, "é".repeat(257)))).0, "stop");
         assert!(with(&format!(r#""stop":["{}"]"#, "é".repeat(256))).is_ok());
         let many = vec![r#""s""#; 17].join(",");

@@ -89,7 +89,7 @@ impl GpuExecutor {
     /// Allocates the buffers, compiles every kernel that the model can need and binds every dispatch.
     ///
     /// `kinds`: KV cache per layer, see [`super::gpu_kv_kinds`]. Calls `on_progress` with the number of
-    /// prepared dispatches and their total; it may abort.
+    /// compiled pipelines and their total; it may abort.
     pub async fn new(
         gpu: Gpu,
         config: &ModelConfig,

@@ -1,6 +1,6 @@
 //! What the GPU executor prepares once: buffers, pipelines and bound dispatches.
 
-use std::{collections::HashMap, ops::ControlFlow};
+use std::{collections::HashMap, ops::ControlFlow, rc::Rc};
 
 use super::{
     buffers::StepBuffers,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    gpu::{Dispatch, Gpu, Kernels},
+    gpu::{Dispatch, Gpu, Kernels, Pipeline},
     kernels::{Attention, Batch, Kernel, KvGroup, KvKind, Regime, Shift, Tuning},
     model::{DraftProgram, ModelConfig, Op, program_with},
     step::{Capacity, MAX_DRAFTS},
@@ -75,8 +75,8 @@ impl Model<'_> {
     /// Allocates the buffers, compiles every kernel that steps can need and binds every dispatch, those
     /// of a drafter too; in simpler variants if the driver cannot compile those for its adapter.
     ///
-    /// Calls `on_progress` with the number of prepared dispatches and their total; it may abort. On
-    /// errors, the buffers are freed.
+    /// Calls `on_progress` with the number of compiled pipelines and their total; it may abort. On errors,
+    /// the buffers are freed.
     pub async fn record(
         &self,
         draft: Option<&Drafter<GpuWeights>>,
@@ -148,22 +148,18 @@ impl Model<'_> {
             _ => Vec::new(),
         };
 
-        let calls = body.iter().chain(&head).chain(of_draft.iter().flatten());
-        let total = calls.map(|(_, calls)| calls.len()).sum();
-        let mut recorder = Recorder { gpu, tuning, kernels: Kernels::default(), done: 0 };
-        let mut on_progress = |done| on_progress(done, total);
-        let body = recorder.record(body, &mut on_progress).await?;
-        let head = recorder.record(head, &mut on_progress).await?;
-        let mut recordings = Vec::new();
-        for lowered in of_draft {
-            recordings.push(recorder.record(lowered, &mut on_progress).await?);
-        }
-        let kernel = Shift { stride: Batch::max_words(capacity) };
-        let pipeline = recorder.kernels.pipeline(gpu, &kernel.shader()).await?;
-        let mut shift = |words| {
-            let bound = [words, &buffers.last_samples];
-            recorder.kernels.bind(gpu, &pipeline, &bound)
-        };
+        let mut kernels = Kernels::default();
+        let mut declare = |lowered| declare(&mut kernels, lowered, tuning);
+        let (body, head) = (declare(body), declare(head));
+        let of_draft: Vec<_> = of_draft.into_iter().map(declare).collect();
+        let shift = Shift { stride: Batch::max_words(capacity) };
+        let shift = kernels.declare(shift.shader());
+        kernels.compile(gpu, on_progress).await?;
+
+        let mut record = |declared| record(&mut kernels, gpu, declared);
+        let (body, head) = (record(body), record(head));
+        let mut recordings: Vec<_> = of_draft.into_iter().map(record).collect();
+        let mut shift = |words| kernels.bind(gpu, &shift, &[words, &buffers.last_samples]);
         let of_step = shift(&buffers.step);
         let draft = match (parts, recordings.pop(), drafting) {
             (Some(parts), Some(follow), Some(drafting)) => Some(GpuDraft {
@@ -185,7 +181,7 @@ impl Model<'_> {
             }),
             _ => None,
         };
-        let (bind_groups, pipelines) = (recorder.kernels.bind_groups, recorder.kernels.len());
+        let (bind_groups, pipelines) = (kernels.bind_groups, kernels.len());
         Ok(Recording { buffers, body, head, draft, shift: of_step, tuning, bind_groups, pipelines })
     }
 }
@@ -278,34 +274,26 @@ impl DraftParts {
     }
 }
 
-struct Recorder<'a> {
-    gpu: &'a Gpu,
-    tuning: Tuning,
-    kernels: Kernels,
-    done: usize,
+/// Calls by regime, each with its pipeline.
+type Declared<'a> = Vec<(Regime, Vec<(Call<'a>, Rc<Pipeline>)>)>;
+
+fn declare<'a>(kernels: &mut Kernels, lowered: Lowered<'a>, tuning: Tuning) -> Declared<'a> {
+    let mut with_pipeline = |call: Call<'a>| {
+        let pipeline = kernels.declare(call.kernel.shader(tuning));
+        (call, pipeline)
+    };
+    let declare = |(regime, calls): (_, Vec<_>)| {
+        (regime, calls.into_iter().map(&mut with_pipeline).collect())
+    };
+    lowered.into_iter().map(declare).collect()
 }
 
-impl Recorder<'_> {
-    async fn record(
-        &mut self,
-        lowered: Lowered<'_>,
-        on_progress: &mut impl FnMut(usize) -> ControlFlow<()>,
-    ) -> Result<HashMap<Regime, Vec<Recorded>>> {
-        let mut recorded = HashMap::new();
-        for (regime, calls) in lowered {
-            let mut list = Vec::with_capacity(calls.len());
-            for Call { kernel, buffers, when } in calls {
-                let shader = kernel.shader(self.tuning);
-                let pipeline = self.kernels.pipeline(self.gpu, &shader).await?;
-                let dispatch = self.kernels.bind(self.gpu, &pipeline, &buffers);
-                list.push(Recorded { kernel, dispatch, when });
-                self.done += 1;
-                if on_progress(self.done).is_break() {
-                    return Err(Error::Aborted);
-                }
-            }
-            recorded.insert(regime, list);
-        }
-        Ok(recorded)
-    }
+fn record(kernels: &mut Kernels, gpu: &Gpu, declared: Declared<'_>) -> Recordings {
+    let mut bind = |(Call { kernel, buffers, when }, pipeline)| {
+        let dispatch = kernels.bind(gpu, &pipeline, &buffers);
+        Recorded { kernel, dispatch, when }
+    };
+    let record =
+        |(regime, calls): (_, Vec<_>)| (regime, calls.into_iter().map(&mut bind).collect());
+    declared.into_iter().map(record).collect()
 }

@@ -1,18 +1,34 @@
 //! Compiled pipelines and bind groups, cached.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{
+    cell::OnceCell,
+    collections::HashMap,
+    mem,
+    ops::ControlFlow::{self, Continue},
+    rc::Rc,
+};
 
 use futures::future::join3;
 use wgpu::ErrorFilter;
 
-use super::{Access, Gpu, Shader, patience::answered};
+use super::{Access, Gpu, Shader, ahead, patience::answered};
 use crate::{Error, Result};
 
-/// A compiled shader.
+/// A shader that is compiled before it is dispatched.
 pub struct Pipeline {
     pub name: &'static str,
+    compiled: OnceCell<Compiled>,
+}
+
+struct Compiled {
     pipeline: wgpu::ComputePipeline,
     layout: wgpu::BindGroupLayout,
+}
+
+impl Pipeline {
+    fn compiled(&self) -> &Compiled {
+        self.compiled.get().expect("pipelines are compiled before they are bound")
+    }
 }
 
 /// A pipeline bound to its buffers; can be dispatched any number of times.
@@ -25,6 +41,8 @@ pub struct Dispatch {
 #[derive(Default)]
 pub struct Kernels {
     pipelines: HashMap<Shader, Rc<Pipeline>>,
+    /// Those that are not compiled yet.
+    waiting: Vec<Shader>,
     /// Bind groups made so far; constant while steps run.
     pub bind_groups: usize,
 }
@@ -33,17 +51,67 @@ impl Kernels {
     /// Compiles a shader, or returns the pipeline of an equal one.
     ///
     /// # Errors
-    /// [`Error::Pipeline`] with the compiler's message.
+    /// As for [`Kernels::compile`].
     pub async fn pipeline(&mut self, gpu: &Gpu, shader: &Shader) -> Result<Rc<Pipeline>> {
-        if let Some(pipeline) = self.pipelines.get(shader) {
-            return Ok(pipeline.clone());
-        }
-        let pipeline = Rc::new(compile(gpu, shader).await?);
-        self.pipelines.insert(shader.clone(), pipeline.clone());
+        let pipeline = self.declare(shader.clone());
+        self.compile(gpu, |_, _| Continue(())).await?;
         Ok(pipeline)
     }
 
+    /// The pipeline of a shader, which [`Kernels::compile`] is to compile before it is bound.
+    pub fn declare(&mut self, shader: Shader) -> Rc<Pipeline> {
+        if let Some(pipeline) = self.pipelines.get(&shader) {
+            return pipeline.clone();
+        }
+        let pipeline = Rc::new(Pipeline { name: shader.name, compiled: OnceCell::new() });
+        self.waiting.push(shader.clone());
+        self.pipelines.insert(shader, pipeline.clone());
+        pipeline
+    }
+
+    /// Compiles the pipelines that have been declared, side by side where the browser does so.
+    ///
+    /// Calls `on_progress` with the number of those that are compiled and their total; it may abort.
+    ///
+    /// # Errors
+    /// [`Error::Pipeline`] with the compiler's message. Then all that are not compiled are forgotten.
+    pub async fn compile(
+        &mut self,
+        gpu: &Gpu,
+        mut on_progress: impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let waiting = mem::take(&mut self.waiting);
+        let compiled = self.compile_all(gpu, &waiting, &mut on_progress).await;
+        self.pipelines.retain(|_, pipeline| pipeline.compiled.get().is_some());
+        compiled
+    }
+
+    async fn compile_all(
+        &self,
+        gpu: &Gpu,
+        shaders: &[Shader],
+        on_progress: &mut impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let total = shaders.len();
+        let mut progress = |done| match on_progress(done, total) {
+            Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Aborted),
+        };
+        let ahead = ahead::compile(gpu, shaders, &mut progress).await?;
+        for (done, shader) in (1..).zip(shaders) {
+            // Each is declared once.
+            let _ = self.pipelines[shader].compiled.set(compile(gpu, shader).await?);
+            if ahead.is_none() {
+                progress(done)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Binds whole buffers to a pipeline, in the order of its bindings.
+    ///
+    /// # Panics
+    /// If it has not been compiled.
     pub fn bind(
         &mut self,
         gpu: &Gpu,
@@ -61,18 +129,18 @@ impl Kernels {
             .collect();
         let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some(pipeline.name),
-            layout: &pipeline.layout,
+            layout: &pipeline.compiled().layout,
             entries: &entries,
         });
         Dispatch { pipeline: pipeline.clone(), group }
     }
 
-    /// Number of compiled pipelines.
+    /// Number of pipelines.
     pub fn len(&self) -> usize {
         self.pipelines.len()
     }
 
-    /// Whether nothing has been compiled yet.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.pipelines.is_empty()
     }
@@ -82,14 +150,14 @@ impl Dispatch {
     /// Records the dispatch; a grid with a zero side is skipped.
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, [x, y, z]: [u32; 3]) {
         if ![x, y, z].contains(&0) {
-            pass.set_pipeline(&self.pipeline.pipeline);
+            pass.set_pipeline(&self.pipeline.compiled().pipeline);
             pass.set_bind_group(0, &self.group, &[]);
             pass.dispatch_workgroups(x, y, z);
         }
     }
 }
 
-async fn compile(gpu: &Gpu, shader: &Shader) -> Result<Pipeline> {
+async fn compile(gpu: &Gpu, shader: &Shader) -> Result<Compiled> {
     gpu.check()?;
     // Drivers fail with any of these.
     let filters = [ErrorFilter::OutOfMemory, ErrorFilter::Internal, ErrorFilter::Validation];
@@ -140,6 +208,6 @@ async fn compile(gpu: &Gpu, shader: &Shader) -> Result<Pipeline> {
             let messages: String = info.messages.iter().map(|info| info.message.as_str()).collect();
             Err(Error::Pipeline { shader: shader.name, reason: format!("{error} {messages}") })
         }
-        None => Ok(Pipeline { name: shader.name, pipeline, layout }),
+        None => Ok(Compiled { pipeline, layout }),
     }
 }

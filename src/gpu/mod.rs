@@ -1,5 +1,6 @@
 //! The device and its objects: buffers, pipelines, bind groups, read-backs. Knows nothing of models.
 
+mod ahead;
 pub mod device;
 pub mod kernel;
 mod patience;

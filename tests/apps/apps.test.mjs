@@ -24,7 +24,7 @@ import { visit } from "./visitor.mjs";
  * @property {boolean} [tests] whether its build runs its tests, and makes nothing to visit
  */
 
-const NEXT = { base: "/below/", pages: ["", "engine"] };
+const NEXT = { base: "/below/", pages: ["", "alone", "engine"] };
 
 /** Those that every run of the tests has. @type {Record<string, App>} */
 const DEFAULT = {

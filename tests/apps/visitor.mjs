@@ -28,6 +28,7 @@ export async function visit(context, address, then) {
     await stopped(page);
     await page.reload();
     await ask(page);
+    await heard(page);
     await then?.(page);
   } catch (error) {
     problems.push(`${error}`, ...(await page.locator("output, [part~=error]").allInnerTexts()));
@@ -53,6 +54,13 @@ async function stopped(page) {
   await releaseAnswers(page);
   const words = (await said(page).innerText()).trim();
   assert.ok(words.length < ANSWER.length / 2 && ANSWER.startsWith(words), words);
+}
+
+/** Apps that listen to the element have a heading that says so, or another title, which becomes the last message. */
+async function heard(page) {
+  const listens = (await page.locator("h1").count()) > 0;
+  if (listens) await page.getByRole("heading", { name: "Ready", exact: true }).waitFor();
+  await page.waitForFunction((answer) => ["A private chat", `assistant: ${answer}`].includes(document.title), ANSWER);
 }
 
 /** An answer that is not stopped is whole. */

@@ -1,4 +1,5 @@
-// The Vercel AI SDK in a page, by its provider for OpenAI-compatible servers.
+// The Vercel AI SDK in a page, by its provider for OpenAI-compatible servers and by that for OpenAI.
+import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import * as ai from "ai";
 
@@ -17,5 +18,5 @@ export function sdk({ fetch, info }) {
     (/** @type {object} */ settings) =>
       /** @type {Function} */ (ask)({ model, maxRetries: 0, temperature: 0, ...settings }),
   ]);
-  return { ...ai, ...Object.fromEntries(bound) };
+  return { ...ai, ...Object.fromEntries(bound), openai: createOpenAI({ apiKey: "none", fetch }), name: info.model };
 }

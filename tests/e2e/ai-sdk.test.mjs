@@ -120,6 +120,29 @@ test("generateObject and streamObject keep to the schema", async () => {
   }
 });
 
+test("OpenAI's provider goes on with a conversation, by either of its APIs", async () => {
+  const { texts, refused } = await page.evaluate(async (prompt) => {
+    const first = { role: "user", content: prompt };
+    const ask = async (model, providerOptions) => {
+      const settings = { model, providerOptions };
+      const { text, response } = await sdk.generateText({ ...settings, messages: [first] });
+      const messages = [first, ...response.messages, { role: "user", content: "Tell me a story." }];
+      const { text: next } = await sdk.generateText({ ...settings, messages, maxOutputTokens: 20 });
+      return [text, next];
+    };
+    const texts = await Promise.all([
+      ask(sdk.openai.chat(sdk.name)),
+      ask(sdk.openai(sdk.name), { openai: { store: false } }),
+    ]);
+    const refused = await failure(ask(sdk.openai(sdk.name)));
+    return { texts, refused: refused.message };
+  }, FRANCE);
+  const [chat, responses] = texts;
+  assert.deepEqual(chat, responses);
+  assert.ok(chat.every(Boolean));
+  assert.match(refused, /item_reference.*store: false/);
+});
+
 test("errors are the SDK's own", async () => {
   const found = await page.evaluate(async () => {
     const failed = (promise) =>

@@ -12,7 +12,8 @@ const PHONE = `
 
 /** The driver fails to compile shaders for which `fails` holds, as one does: with an internal error. */
 const compiler = (fails) => `${PHONE}
-  const { createShaderModule, createComputePipeline, pushErrorScope, popErrorScope } = GPUDevice.prototype;
+  const { createShaderModule, pushErrorScope, popErrorScope } = GPUDevice.prototype;
+  const { createComputePipeline, createComputePipelineAsync } = GPUDevice.prototype;
   const failing = new WeakSet();
   const scopes = [];
   Object.assign(GPUDevice.prototype, {
@@ -29,6 +30,10 @@ const compiler = (fails) => `${PHONE}
       if (scope) scope.error = error;
       else setTimeout(() => this.dispatchEvent(new GPUUncapturedErrorEvent("uncapturederror", { error })));
       return Object.create(GPUComputePipeline.prototype);
+    },
+    createComputePipelineAsync(descriptor) {
+      if (!failing.has(descriptor.compute.module)) return createComputePipelineAsync.call(this, descriptor);
+      return Promise.reject(new GPUPipelineError("VK_ERROR_UNKNOWN", { reason: "internal" }));
     },
     pushErrorScope(filter) {
       scopes.push({ filter });
@@ -69,6 +74,23 @@ const TELLING = `
     return compile.call(this, descriptor);
   };`;
 
+/** Tells pages how many pipelines are compiled ahead, the most of them at once, and how many wgpu asks for. */
+const COUNTING = `
+  const { createComputePipeline, createComputePipelineAsync } = GPUDevice.prototype;
+  const counts = new BroadcastChannel("counts");
+  let [compiling, most, ahead, asked] = [0, 0, 0, 0];
+  GPUDevice.prototype.createComputePipelineAsync = async function (descriptor) {
+    most = Math.max(most, ++compiling);
+    const pipeline = await createComputePipelineAsync.call(this, descriptor);
+    [compiling, ahead] = [compiling - 1, ahead + 1];
+    return pipeline;
+  };
+  GPUDevice.prototype.createComputePipeline = function (descriptor) {
+    asked += 1;
+    counts.postMessage({ compiling, most, ahead, asked });
+    return createComputePipeline.call(this, descriptor);
+  };`;
+
 /** An error of a command, outside of all scopes, when a page wants it. */
 const REFUSING = `
   const { requestDevice } = GPUAdapter.prototype;
@@ -93,6 +115,7 @@ before(async () => {
     barriers: compiler(MATRICES),
     all: compiler("true"),
     subgroups: SUBGROUPS,
+    counting: COUNTING,
     telling: compiler(MATRICES) + TELLING,
     refusing: REFUSING,
     // It does not pass for one that is emulated, so it is not to compile what takes long where it is.
@@ -189,6 +212,16 @@ test("shaders ask for the smallest subgroups, then for those of any size, then f
   for (const code of sources.filter((_, i) => asked[i] === sized)) {
     assert.ok(code.includes(`@compute @workgroup_size(64) @subgroup_size(${smallest})`), code);
   }
+});
+
+test("pipelines are compiled side by side before wgpu asks for each", async () => {
+  await page.evaluate(() => {
+    new BroadcastChannel("counts").onmessage = ({ data }) => (globalThis.counts = data);
+  });
+  assert.equal((await load("counting.js")).text, FRANCE.answer);
+  const { compiling, most, ahead, asked } = await page.evaluate(() => globalThis.counts);
+  assert.deepEqual([compiling, ahead], [0, asked]);
+  assert.ok(most > 20, `${most} at once`);
 });
 
 test("an unknown feature of the GPU, or one that is neither on nor off, is refused", async () => {

@@ -3,6 +3,7 @@
 // `language-model-tool-use` of the web-platform-tests.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { z } from "zod";
 import {
   LanguageModelToolCall,
   LanguageModelToolError,
@@ -148,6 +149,13 @@ describe("tools with execute", () => {
     assert.deepEqual(requests[1].messages, [user("b")]);
   });
 
+  test("the model is told the JSON of an object", async () => {
+    const { LanguageModel, requests } = scripted(call(0, "a", "weather", "{}"));
+    const session = await LanguageModel.create({ tools: [{ ...WEATHER, execute: () => ({ celsius: 21 }) }] });
+    await session.prompt("a");
+    assert.equal(requests[1].messages.at(-1).content, '{"celsius":21}');
+  });
+
   test("an abort does not wait for functions", async () => {
     const { LanguageModel } = scripted(call(0, "a", "weather", "{}"));
     const controller = new AbortController();
@@ -257,6 +265,8 @@ describe("createLanguageModel", () => {
       "no failure",
     ],
     ["inputSchema without properties", schema({}), "no failure"],
+    ["a schema of Zod as inputSchema", tool({ inputSchema: z.object({ city: z.string() }) }), "TypeError"],
+    ["Zod's JSON Schema", tool({ inputSchema: z.toJSONSchema(z.object({ city: z.string() })) }), "no failure"],
     ["an empty list of tools", { tools: [] }, "no failure"],
   ]) {
     test(`${name}: ${expected}`, async () => {

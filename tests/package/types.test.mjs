@@ -88,12 +88,14 @@ const one: ChatCompletion = await completions.create(asked);
 for await (const { choices } of await completions.create(streamed)) void choices[0]?.delta.content;
 await completions.create(any);
 await completions.create({ messages: theirs, tools, tool_choice: choice, response_format: format });
-await engine.countTokens(theirs);
+const schema = { type: "object", properties: { city: { type: "string", enum: ["Rome", "Oslo"] } } } as const;
+await engine.countTokens(theirs, { tools, signal: null });
+await completions.create({ messages: theirs }, { signal: null });
+await completions.create({ messages, response_format: { type: "json_object", schema } });
 declare const texts: OpenAI.CompletionCreateParamsNonStreaming;
 await engine.completions.create(texts);
 declare const inputs: OpenAI.EmbeddingCreateParams;
 await engine.embeddings.create(inputs);
-const schema = { type: "object", properties: { city: { type: "string", enum: ["Rome", "Oslo"] } } } as const;
 const tool: Tool = { type: "function", function: { name: "weather", parameters: schema } };
 
 // … and our answers are OpenAI's.
@@ -234,13 +236,18 @@ test("an older TypeScript reads all declarations", async () => {
   project.run("node", [join(tools, "typescript-5-6/bin/tsc"), "-p", "."]);
 });
 
-test("the guide names the versions of OpenAI's packages that are tested", async () => {
+test("the guide names the versions of other packages that are tested", async () => {
   const versions = ["openai", "@openai/agents/node_modules/openai", "@openai/agents"].map(async (name) => {
     const { version } = JSON.parse(await readFile(join(tools, name, "package.json"), "utf8"));
     return version;
   });
   const page = await readFile(join(root, "docs/guides/openai-sdk.md"), "utf8");
   for (const version of await Promise.all(versions)) assert.ok(page.includes(version), version);
+  const { devDependencies } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+  for (const name of ["ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible"]) {
+    const [major] = devDependencies[name].split(".");
+    assert.ok(page.includes(`\`${name}\` ${major}`), `${name} ${major}`);
+  }
 });
 
 test("the codes of errors are those of the reference", async () => {

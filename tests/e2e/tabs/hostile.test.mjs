@@ -1,7 +1,7 @@
 // A page that says what no page should gets an error or nothing; nobody else notices.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { FRANCE, open, SHARING, STORY, text } from "./tabs.mjs";
+import { FRANCE, open, SHARING, STORY, text, until } from "./tabs.mjs";
 
 const SEED = Number(process.env.TABLOOM_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
@@ -311,8 +311,14 @@ for (const rung of SHARING) {
       });
 
       test("what a listener says on a page's channel ends no call", async () => {
-        await hostile.run("leaving", () => engine.close());
-        // It may have led.
+        const [before] = await witness.hosts();
+        const led = await hostile.run("leaving", async () => {
+          const led = await leads();
+          engine.close();
+          return led;
+        });
+        const isGone = async () => (await witness.hosts()).every((host) => host?.id !== before.id);
+        if (led) await until("the host to leave with its page", isGone);
         await witness.metrics();
         await undisturbed("forgery", async () => {
           const { listenIn, UNSOUND } = await import("./hostile.js");

@@ -135,6 +135,13 @@ await /** @type {Promise<void>} */ (
   })
 );
 
+/** Whether this page is the leader. */
+async function leads() {
+  const { held } = await navigator.locks.query();
+  const page = held.find(({ name }) => name === presence)?.clientId;
+  return held.some(({ name, clientId }) => name.endsWith(" leader") && clientId === page);
+}
+
 Object.assign(globalThis, {
   Engine,
   load,
@@ -147,6 +154,7 @@ Object.assign(globalThis, {
   pieces,
   poll,
   hosts,
+  leads,
   command,
   show,
 });
