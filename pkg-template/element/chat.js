@@ -190,7 +190,11 @@ export class Chat {
    */
   fail(error, redo) {
     this.#problem = error && { error, redo };
-    if (error) this.#host.onError?.(error);
+    if (error) {
+      // For developers: the visitor reads what to do, not why.
+      console.warn(error);
+      this.#host.onError?.(error);
+    }
     this.update();
   }
 

@@ -1351,7 +1351,11 @@ test("a failed answer is told, its question stays, and is answered on request", 
   await input.fill("one");
   await input.press("Enter");
   await page.waitForFunction(() => answers.length === 1);
-  await page.evaluate(() => answers[0].fail("the model <b>is</b> tired", "tired"));
+  const [warning] = await Promise.all([
+    page.waitForEvent("console", (message) => message.type() === "warning"),
+    page.evaluate(() => answers[0].fail("the model <b>is</b> tired", "tired")),
+  ]);
+  assert.match(warning.text(), /the model <b>is<\/b> tired/);
   await until(page, "error");
   const alert = chat.getByRole("alert");
   assert.match(await alert.textContent(), /Something unexpected happened\. Try again, or reload the page\./);
