@@ -183,7 +183,11 @@ export class TabloomChat extends Base {
       return system ? [{ role: "system", content: system }, ...messages] : messages;
     },
     request: () => this.#request(),
-    keep: () => this.#history?.write(this.#chat.conversation.messages),
+    keep: () => {
+      const { view, conversation } = this.#chat;
+      const error = this.#history?.write(conversation.messages);
+      if (error) view.attempt(import("./element/unkept.js").then(({ tellUnkept }) => tellUnkept(view, error)));
+    },
     startable: () => Boolean(this.model) && !this.autoload,
     useProcessor: () => {
       this.#processor = true;

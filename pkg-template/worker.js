@@ -26,7 +26,7 @@ async function takeLock() {
 }
 
 /** Milliseconds to wait for the last messages of a page; its lock may be free before they come. */
-const LAST_WORDS = 100;
+const LAST_WORDS = 250;
 
 /** Milliseconds for which a page may be silent once it has been greeted. */
 const PATIENCE = 60_000;
@@ -164,8 +164,8 @@ async function connect(port, epoch) {
     if (!left) return;
     // The host does not listen to pages that leave before they were introduced.
     line.close();
-    // A page that is reloaded would find the same worker.
-    if (ports.size === 0 && unanswered >= STUCK) close();
+    // A page that is reloaded would find the same SharedWorker.
+    if (epoch === undefined && ports.size === 0 && unanswered >= STUCK) close();
   };
   const line = {
     postMessage(/** @type {Answer & {id: number}} */ message) {

@@ -37,6 +37,7 @@ declare var creating: Own;
 declare var engine: Own;
 declare var engines: Own;
 declare var enriched: Own;
+declare var database: Own;
 declare var events: Own;
 declare var failed: Own;
 declare var failure: Own;

@@ -29,13 +29,15 @@ const LEFT = "tabloom-left:";
 
 /**
  * All conversations. Dispatches `change` when another tab has changed one, with its id, whether it grows, and whether it
- * was deleted.
+ * was deleted or is as it was.
  */
 export class Archive extends EventTarget {
   /** Rejected where the browser denies it. */
   #database = open();
   /** @type {Map<string, Conversation>} those that the database has not taken */
   #memory = new Map();
+  /** Why the last of them was not. */
+  #refused = "";
   #tabs = new BroadcastChannel(DATABASE);
 
   constructor() {
@@ -51,7 +53,8 @@ export class Archive extends EventTarget {
   async state() {
     try {
       await this.#database;
-      return this.#memory.size > 0 ? "full" : "kept";
+      if (this.#memory.size === 0) return "kept";
+      return this.#refused === "QuotaExceededError" ? "full" : "lost";
     } catch (/** @type {any} */ error) {
       if (error === BLOCKED) return "blocked";
       return error.name === "VersionError" ? "newer" : "lost";
@@ -78,11 +81,11 @@ export class Archive extends EventTarget {
    * Keeps a conversation. If another tab has kept it since this one did, it becomes another: nothing is lost.
    *
    * @param {Conversation} conversation
-   * @param {boolean} [growing] whether it is being answered
+   * @param {() => boolean} [growing] whether it is being answered then
    */
-  async put(conversation, growing = false) {
+  async put(conversation, growing = () => false) {
     try {
-      const transaction = (await this.#database).transaction([ENTRIES, CONVERSATIONS], "readwrite");
+      const transaction = await this.#transaction("readwrite");
       const entries = transaction.objectStore(ENTRIES);
       const kept = await settled(entries.get(conversation.id));
       if (kept?.revision > (conversation.revision ?? 0)) conversation.id = crypto.randomUUID();
@@ -91,11 +94,22 @@ export class Archive extends EventTarget {
       transaction.objectStore(CONVERSATIONS).put(conversation);
       await done(transaction);
       this.#memory.delete(conversation.id);
-    } catch {
+    } catch (/** @type {any} */ error) {
+      console.warn(error);
+      this.#refused = error.name;
       this.#memory.set(conversation.id, structuredClone(conversation));
     }
-    this.#tabs.postMessage({ id: conversation.id, growing });
+    this.#tabs.postMessage({ id: conversation.id, growing: growing() });
     return entryOf(conversation);
+  }
+
+  /**
+   * Tells other tabs that a conversation is being answered, though nothing of it has changed.
+   *
+   * @param {string} id
+   */
+  grows(id) {
+    this.#tabs.postMessage({ id, growing: true, same: true });
   }
 
   /**
@@ -129,7 +143,7 @@ export class Archive extends EventTarget {
   async delete(id) {
     this.#memory.delete(id);
     try {
-      const transaction = (await this.#database).transaction([ENTRIES, CONVERSATIONS], "readwrite");
+      const transaction = await this.#transaction("readwrite");
       transaction.objectStore(ENTRIES).delete(id);
       transaction.objectStore(CONVERSATIONS).delete(id);
       await done(transaction);
@@ -152,9 +166,23 @@ export class Archive extends EventTarget {
    */
   async #read(name, ask) {
     try {
-      return await settled(ask((await this.#database).transaction(name).objectStore(name)));
-    } catch {
+      return await settled(ask((await this.#transaction("readonly")).objectStore(name)));
+    } catch (error) {
+      console.warn(error);
       return undefined;
+    }
+  }
+
+  /** @param {IDBTransactionMode} mode */
+  async #transaction(mode) {
+    const begin = async () => (await this.#database).transaction([ENTRIES, CONVERSATIONS], mode);
+    try {
+      return await begin();
+    } catch (/** @type {any} */ error) {
+      // The browser, or a later version of the page, has closed it.
+      if (error.name !== "InvalidStateError") throw error;
+      this.#database = open();
+      return begin();
     }
   }
 }

@@ -87,6 +87,7 @@ export class Benchmark {
       write($("bench-state"), TEXTS.done);
       keep(this.#report);
     } catch (/** @type {any} */ error) {
+      if (!signal.aborted) console.warn(error);
       write($("bench-state"), signal.aborted ? TEXTS.stopped : sentenceOf(error));
       $("bench-state").title = error.message;
       this.#loader.failed(error);
@@ -170,7 +171,8 @@ export class Benchmark {
 function last() {
   try {
     return JSON.parse(localStorage.getItem(KEY) ?? "null");
-  } catch {
+  } catch (error) {
+    console.warn(error);
     return null;
   }
 }
@@ -179,8 +181,9 @@ function last() {
 function keep(report) {
   try {
     localStorage.setItem(KEY, JSON.stringify(report));
-  } catch {
+  } catch (error) {
     // Denied or full: there is nothing to compare the next run with.
+    console.warn(error);
   }
 }
 

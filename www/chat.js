@@ -329,16 +329,18 @@ export class Chat extends EventTarget {
       this.#unsent = new Map(JSON.parse(sessionStorage.getItem(UNSENT) ?? "[]"));
       view.content = this.#unsent.get("") ?? "";
       this.#unsent.delete("");
-    } catch {
+    } catch (error) {
       // Then a reload drops it.
+      console.warn(error);
     }
     addEventListener("pagehide", () => {
       this.#view.waiting?.back();
       const unsent = new Map(this.#unsent).set(keyOf(this.conversation), this.#view.view.content);
       try {
         sessionStorage.setItem(UNSENT, JSON.stringify([...unsent]));
-      } catch {
+      } catch (error) {
         // Denied or full.
+        console.warn(error);
       }
     });
   }
@@ -361,7 +363,7 @@ export class Chat extends EventTarget {
 
   /** @param {Talk} talk */
   #keep(talk) {
-    const { conversation, view, settings } = talk;
+    const { conversation, settings } = talk;
     const [first] = conversation.messages;
     if (first && !conversation.named) conversation.title = titleOf(first.content);
     if (this.#loader.current) conversation.model = this.#loader.name;
@@ -369,7 +371,7 @@ export class Chat extends EventTarget {
     conversation.settings = settings.own;
     const shown = talk === this.#talk;
     if (shown) this.#refresh();
-    this.dispatchEvent(new CustomEvent("change", { detail: { conversation, shown, growing: view.answering } }));
+    this.dispatchEvent(new CustomEvent("change", { detail: { conversation, shown } }));
   }
 
   /** Settings are the conversation's. */
@@ -377,8 +379,8 @@ export class Chat extends EventTarget {
     this.#view.update();
     if (this.conversation.messages.length === 0) return;
     this.conversation.settings = this.#settings.own;
-    const { conversation, busy: growing } = this;
-    this.dispatchEvent(new CustomEvent("change", { detail: { conversation, shown: true, growing } }));
+    const { conversation } = this;
+    this.dispatchEvent(new CustomEvent("change", { detail: { conversation, shown: true } }));
   }
 
   /**

@@ -21,8 +21,8 @@ const FORMATS = /** @type {const} */ ([
 const [BEFORE, AFTER] = [16, 80];
 /** How many conversations are listed in a frame. */
 const ROWS = 40;
-/** Milliseconds without a word from a tab that was getting an answer: it has gone. */
-const SILENCE = 5_000;
+/** Milliseconds between two words of a tab that gets an answer, and without one: it has gone. */
+const [PULSE, SILENCE] = [2_000, 5_000];
 /** Which conversation this tab shows, kept while the tab lasts. */
 const SHOWN = "tabloom-conversation";
 
@@ -91,6 +91,10 @@ export class Conversations {
     $("search").addEventListener("input", () => this.#search());
     $("import-file").addEventListener("change", () => this.#import());
     $("delete-all").addEventListener("click", () => this.#delete(this.#entries));
+    // From the question on: until the first words come nothing is kept.
+    setInterval(() => {
+      for (const { id } of this.#chat.growing) archive.grows(id);
+    }, PULSE);
     this.#restore();
   }
 
@@ -105,21 +109,26 @@ export class Conversations {
   }
 
   /**
-   * @param {{id: string, growing: boolean, deleted?: boolean}} change made by another tab; growing: while it is
-   *   answered there
+   * @param {{id: string, growing: boolean, deleted?: boolean, same?: boolean}} change made by another tab; growing:
+   *   while it is answered there; same: it is as it was
    */
   async #changed(change) {
-    const { id, growing, deleted } = change;
+    const { id, growing, deleted, same } = change;
     const shown = id === this.#chat.conversation.id;
+    if (same) return void (shown && !this.#chat.busy && this.#tell(true));
     if (shown) this.#latest = change;
     if (deleted && !shown) this.#chat.drop(id);
-    const back = !deleted && this.#gone.delete(id);
     if (deleted) this.#gone.add(id);
+    else this.#gone.delete(id);
     await this.#list();
-    const now = shown && (await this.#archive.get(id));
+    const own = this.#chat.growing.find((own) => own.id === id);
+    const now = (shown || own) && (await this.#archive.get(id));
+    // It was renamed or brought back there, and goes on here.
+    if (own && now && isEarlier(now, own)) {
+      const { title, named, pinned, revision } = now;
+      Object.assign(own, { title, named, pinned, revision });
+    }
     const { conversation, busy } = this.#chat;
-    // What goes on here is what was brought back there, and more.
-    if (back && now && busy && id === conversation.id) conversation.revision = now.revision;
     // Another may have come meanwhile.
     if (change !== this.#latest || id !== conversation.id || busy) return;
     if (now && (now.revision ?? 0) > (conversation.revision ?? 0)) {
@@ -142,16 +151,16 @@ export class Conversations {
     if (growing) this.#silence = setTimeout(() => this.#tell(false), SILENCE);
   }
 
-  /** @param {{conversation: Conversation, shown: boolean, growing: boolean}} change growing: while it is answered */
-  async #keep({ conversation, shown, growing }) {
+  /** @param {{conversation: Conversation, shown: boolean}} change */
+  async #keep({ conversation, shown }) {
     const { id, messages } = conversation;
     // Whoever asks on wants to keep it.
     if (messages.at(-1)?.role === "user") this.#gone.delete(id);
     if (this.#gone.has(id) || messages.length === 0) return;
     if (shown) this.#tell(false);
-    const entry = await this.#archive.put(conversation, growing);
+    const entry = await this.#archive.put(conversation, () => this.#chat.growing.includes(conversation));
     this.#remember();
-    if (shown && this.#begun(entry.id)) this.hush();
+    if (shown && this.#begun(entry.id)) this.#settle();
     if (entry.id !== id) this.#say(TEXTS.parted, false);
     // A growing answer is kept each second: the others stay as they are listed.
     this.#entries = ordered([entry, ...this.#entries.filter(({ id }) => id !== entry.id)]);
@@ -162,8 +171,7 @@ export class Conversations {
   async #shown(left) {
     this.#remember();
     this.#tell(false);
-    // What was deleted can be brought back until something is asked.
-    if ($("undo").hidden) this.hush();
+    this.hush();
     this.#begun(this.#chat.conversation.id);
     if (left !== null) this.#say(fill(TEXTS.goesOn, { title: left }), false);
     await this.#list();
@@ -188,9 +196,9 @@ export class Conversations {
    * @param {UIEvent} event
    */
   async #keepLost(event) {
-    const { conversation, busy } = this.#chat;
+    const { conversation } = this.#chat;
     this.#gone.delete(conversation.id);
-    await this.#archive.put(conversation, busy);
+    await this.#archive.put(conversation, () => this.#chat.busy);
     await this.#list();
     this.#chat.focus(event);
   }
@@ -248,7 +256,7 @@ export class Conversations {
     const why = /** @type {Record<string, string>} */ ({ lost, newer, blocked })[this.#state];
     write($("nothing-kept"), why ?? (none ? kept : ""));
     if (this.#state === "full") this.#say(TEXTS.full, false);
-    else if (before === "full") this.hush();
+    else if (before === "full") this.#settle();
     this.#draw();
   }
 
@@ -417,7 +425,7 @@ export class Conversations {
     const ids = entries.map(({ id }) => id);
     // Of those that are being answered more is shown than is kept.
     const growing = this.#chat.growing.filter(({ id }) => ids.includes(id));
-    await Promise.all(growing.map((conversation) => this.#archive.put(conversation, true)));
+    await Promise.all(growing.map((conversation) => this.#archive.put(conversation, () => true)));
     const all = await Promise.all(ids.map((id) => this.#archive.get(id)));
     this.#deleted = all.filter((conversation) => conversation !== undefined);
     for (const id of ids) this.#gone.add(id);
@@ -439,7 +447,7 @@ export class Conversations {
       if (!(await this.#archive.get(conversation.id))) await this.#archive.put(conversation);
     }
     this.#deleted = [];
-    this.hush();
+    this.#settle();
     await this.#list();
     const closed = this.#closed && (await this.#archive.get(this.#closed.id));
     if (closed) this.#try(closed, () => this.#chat.show(closed));
@@ -482,7 +490,8 @@ export class Conversations {
     await this.#list();
     const { length: count, 0: title } = titles;
     const imported = count === 1 ? fill(TEXTS.imported, { title }) : fill(TEXTS.importedAll, { count });
-    this.#say([...failures, ...(count > 0 ? [imported] : [])].join(" "), false);
+    const full = this.#state === "full" ? [TEXTS.full] : [];
+    this.#say([...failures, ...(count > 0 ? [imported] : []), ...full].join(" "), false);
   }
 
   /** @param {number} time milliseconds since 1970 */
@@ -495,8 +504,13 @@ export class Conversations {
     return this.#formats[time >= today ? 0 : sameYear ? 1 : 2].format(time);
   }
 
-  /** Takes back what was said, unless it still holds. */
+  /** Takes back what was said, unless it still holds: what was deleted can be brought back until something is asked. */
   hush() {
+    if ($("undo").hidden) this.#settle();
+  }
+
+  /** The same where nothing can be brought back any more. */
+  #settle() {
     if (this.#state !== "full") $("said").hidden = true;
   }
 
@@ -509,6 +523,19 @@ export class Conversations {
     $("undo").hidden = !undo;
     $("said").hidden = false;
   }
+}
+
+/**
+ * Whether a conversation, as it is kept, says nothing that another has not.
+ *
+ * @param {Conversation} kept
+ * @param {Conversation} own
+ */
+function isEarlier({ messages }, own) {
+  return messages.every(({ role, content }, i) => {
+    const said = own.messages[i];
+    return said?.role === role && said.content.startsWith(content);
+  });
 }
 
 /**

@@ -9,6 +9,8 @@ import { fill, texts } from "./texts.js";
 
 /** Most bytes of a file that is read: a longer one would hold up the page. */
 const MOST = 20e6;
+/** Most characters of a title and of a model's name. */
+const NAME = 200;
 
 /** @param {Conversation} conversation */
 export function saveAsJson(conversation) {
@@ -41,8 +43,8 @@ export async function readConversation(file) {
   }
   try {
     const messages = checked(value?.messages);
-    const changed = Date.parse(value.changed) || Date.now();
-    const [title, model] = [value.title, value.model].map((text) => `${text ?? ""}`);
+    const changed = Math.min(new Date(value.changed).getTime() || Date.now(), Date.now());
+    const [title, model] = [value.title, value.model].map((text) => `${text ?? ""}`.slice(0, NAME));
     const settings = typed(value.settings);
     const kept = { named: true, pinned: value.pinned === true, model, changed, settings, messages };
     return { id: crypto.randomUUID(), title: title || file.name, ...kept };

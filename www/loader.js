@@ -92,10 +92,10 @@ export class Loader extends EventTarget {
     await this.#load(source);
   }
 
-  /** Uses the CPU from now on. */
+  /** Uses the CPU from now on. A model that is on it already stays. */
   useProcessor() {
     this.#options.device = "cpu";
-    this.release();
+    if (this.current?.info.device !== "cpu") this.release();
   }
 
   /** Ends loading, and gives up the engine. */
@@ -173,10 +173,10 @@ export class Loader extends EventTarget {
       if (progress.stage === "download") rate = progress.rate;
       this.dispatchEvent(new Event("progress"));
     };
-    const load = async (/** @type {import("./tabloom/index.js").LoadOptions} */ options) => {
+    const load = async () => {
       const first = source === BUILT_IN && !this.rate;
       const before = first ? [] : Engine.store.list().catch(() => []);
-      const engine = await Engine.load(source, { ...options, onProgress, signal });
+      const engine = await Engine.load(source, { ...this.#options, onProgress, signal });
       const { model } = engine.info;
       // What was on the device was read from there.
       const kept = (await before).some((entry) => entry.complete && entry.model === model);
@@ -184,12 +184,13 @@ export class Loader extends EventTarget {
       return engine;
     };
     try {
-      return await load(this.#options);
+      return await load();
     } catch (/** @type {any} */ error) {
-      // The built-in model is small enough for the CPU.
-      if (error.code !== "no_gpu" || source !== BUILT_IN || this.withoutGpu) throw error;
+      // The built-in model is small enough for the CPU. Who then chooses another is told that it will run there.
+      if (error.code !== "no_gpu" || source !== BUILT_IN) throw error;
       this.withoutGpu = true;
-      return load({ ...this.#options, device: "cpu" });
+      this.#options.device = "cpu";
+      return load();
     }
   }
 
@@ -238,7 +239,8 @@ function noteUsed(model) {
 function noted(key) {
   try {
     return localStorage.getItem(key);
-  } catch {
+  } catch (error) {
+    console.warn(error);
     return null;
   }
 }
@@ -252,8 +254,9 @@ function noted(key) {
 function note(key, text) {
   try {
     localStorage.setItem(key, text);
-  } catch {
+  } catch (error) {
     // Denied or full: then the next visit knows nothing of it.
+    console.warn(error);
   }
 }
 

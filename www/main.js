@@ -6,7 +6,7 @@ import { Archive } from "./archive.js";
 import { Better } from "./better.js";
 import { Chat } from "./chat.js";
 import { Conversations } from "./conversations.js";
-import { $, button, write } from "./dom.js";
+import { $, button, html, write } from "./dom.js";
 import { BUILT_IN, Loader, lastUsed } from "./loader.js";
 import { keepOffline, offerInstall } from "./offline.js";
 import { Picker } from "./picker.js";
@@ -86,7 +86,11 @@ function tellModel() {
   }
 }
 
-/** Views that are loaded when they are first shown. */
+/**
+ * Views that are loaded when they are first shown.
+ *
+ * @type {Record<string, () => Promise<void>>}
+ */
 const views = {
   playground: async () => {
     const { Playground } = await import("./playground.js");
@@ -117,17 +121,27 @@ look();
 
 /** Loads the view that is shown. */
 function look() {
-  make(/** @type {keyof typeof views} */ (tabs.current));
+  make(tabs.current);
 }
 
 /**
- * Loads a view, unless it is there.
+ * Loads a view, unless it is there. Where that fails the view says so, and is loaded when it is shown again.
  *
- * @param {keyof typeof views} name
+ * @param {string} name
  */
-function make(name) {
-  views[name]?.();
-  delete (/** @type {any} */ (views)[name]);
+async function make(name) {
+  const load = views[name];
+  if (!load) return;
+  delete views[name];
+  const view = $(name);
+  view.querySelector("[role=alert]")?.remove();
+  try {
+    await load();
+  } catch (error) {
+    console.warn(error);
+    views[name] = load;
+    view.querySelector("h2").after(html("p", { class: "bad", role: "alert" }, texts.main.notLoaded));
+  }
 }
 
 // The page is shown before the model is asked for.

@@ -11,8 +11,9 @@ export async function keepOffline() {
     const registration = await serviceWorker.register(script("service"), { updateViaCache: "none" });
     if (registration.waiting) offer(registration);
     registration.addEventListener("updatefound", () => watch(registration));
-  } catch {
+  } catch (error) {
     // Denied, or no network: the page works without it.
+    console.warn(error);
   }
 }
 

@@ -76,6 +76,7 @@ export class Panel {
       } catch (/** @type {any} */ error) {
         // Another request would bring the engine back to life; only the visitor's requests may do that.
         if (!current()) return;
+        console.warn(error);
         write(this.#state, sentenceOf(error));
         this.#state.title = error.message;
         this.#view?.element.remove();

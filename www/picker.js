@@ -36,6 +36,8 @@ export class Picker {
     for (const picker of [$("file"), $("folder")]) {
       picker.addEventListener("change", () => {
         const files = /** @type {File[]} */ (Array.from(picker.files));
+        // The same can be chosen again.
+        picker.value = "";
         if (files.length > 0) this.#use(files);
       });
     }
@@ -52,7 +54,8 @@ export class Picker {
     if (!event.dataTransfer?.types.includes("Files")) return;
     event.preventDefault();
     const given = await dropped(event.dataTransfer);
-    if (!Array.isArray(given) || given.some(({ name }) => WEIGHTS.test(name))) return this.#use(given);
+    const isModel = given.some(({ name, webkitRelativePath }) => webkitRelativePath || WEIGHTS.test(name));
+    if (isModel) return this.#use(given);
     this.#dialog.close();
     this.#chat.attach(given);
   }
@@ -132,6 +135,7 @@ export class Picker {
         await this.#list();
         $("close-picker").focus();
       } catch (/** @type {any} */ error) {
+        console.warn(error);
         write($("room"), sentenceOf(error));
         $("room").title = error.message;
       }
@@ -158,13 +162,40 @@ function entry(name, about, onClick = () => {}, present = true) {
 }
 
 /**
- * What was dropped on the page: a folder's handle, where browsers give one, or files.
+ * The files that were dropped on the page, or those of a folder, each with its path in it.
  *
  * @param {DataTransfer} transfer
+ * @returns {Promise<File[]>}
  */
 async function dropped({ items, files }) {
   // After the event it is empty.
   const given = Array.from(files);
-  const handle = await /** @type {any} */ (items[0]).getAsFileSystemHandle?.();
-  return handle?.kind === "directory" ? handle : given;
+  const folder = Array.from(items, (item) => item.webkitGetAsEntry()).find((entry) => entry?.isDirectory);
+  return folder ? filesOf(folder) : given;
+}
+
+/**
+ * The files of a folder, with the paths that they would have if it were chosen.
+ *
+ * @param {any} entry of the folder, or of what is in it
+ * @returns {Promise<File[]>}
+ */
+async function filesOf(entry) {
+  try {
+    if (entry.isFile) {
+      const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+      return [Object.defineProperty(file, "webkitRelativePath", { value: entry.fullPath.slice(1) })];
+    }
+    const reader = entry.createReader();
+    const files = [];
+    for (;;) {
+      const entries = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+      if (entries.length === 0) return files.flat();
+      files.push(...(await Promise.all(entries.map(filesOf))));
+    }
+  } catch (error) {
+    // What cannot be read is missing.
+    console.warn(error);
+    return [];
+  }
 }

@@ -91,6 +91,7 @@ export class Playground {
       if (reason === "stop") this.#judge(text, schema);
       else this.#report(fill(TEXTS.cut, { tokens }), "bad");
     } catch (/** @type {any} */ error) {
+      if (!signal.aborted) console.warn(error);
       if (signal.aborted) this.#report(TEXTS.stopped);
       else this.#report(...reasonOf(error));
       this.#loader.failed(error);

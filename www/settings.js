@@ -81,7 +81,10 @@ export class Settings extends EventTarget {
    */
   use(values) {
     this.#undo.hidden = true;
-    this.own = { ...DEFAULTS, ...typed(values) };
+    // A file from elsewhere may have more than can be entered.
+    const { maxLength } = /** @type {HTMLTextAreaElement} */ (this.#form.elements.namedItem("system"));
+    const { system = "", ...others } = typed(values);
+    this.own = { ...DEFAULTS, ...others, system: system.slice(0, maxLength) };
     this.values = { ...this.own, ...this.#given };
     this.#fill();
     // Out of range, as in a file from elsewhere.
@@ -99,8 +102,9 @@ export class Settings extends EventTarget {
     this.#fill();
     try {
       sessionStorage.setItem(KEY, JSON.stringify({ ...latest(), ...values }));
-    } catch {
+    } catch (error) {
       // Denied or full: a reload drops those of a conversation that has not begun.
+      console.warn(error);
     }
     this.dispatchEvent(new Event("change"));
   }
@@ -175,7 +179,8 @@ function entered({ type, value, checked }) {
 export function latest() {
   try {
     return typed(JSON.parse(sessionStorage.getItem(KEY) ?? "{}"));
-  } catch {
+  } catch (error) {
+    console.warn(error);
     return {};
   }
 }

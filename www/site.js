@@ -33,7 +33,8 @@ export function offerSite(loader) {
     try {
       await navigator.clipboard.writeText($("site-line").textContent);
       write($("site-said"), texts.site.copied);
-    } catch {
+    } catch (error) {
+      console.warn(error);
       write($("site-said"), texts.site.notCopied);
     }
   });

@@ -26,8 +26,9 @@ export async function loadLanguage() {
   try {
     if (code !== "en") await use(code);
     locale = navigator.languages.find((tag) => tag.split("-")[0].toLowerCase() === code) ?? code;
-  } catch {
+  } catch (error) {
     // No network: the page says it in English.
+    console.warn(error);
   }
   Object.assign(ELEMENT, texts.element);
 }
@@ -68,7 +69,7 @@ async function use(code) {
     }
   };
   ask("data-text", put);
-  for (const name of ["aria-label", "placeholder"]) {
+  for (const name of ["aria-label", "content", "placeholder"]) {
     ask(`data-${name}`, (element, text) => element.setAttribute(name, text));
   }
 }

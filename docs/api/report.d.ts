@@ -170,7 +170,7 @@ export declare class History {
     constructor(storage: string | null, name: string, owner: Node, changed: () => void);
     get stale(): boolean;
     read(): Message[];
-    write(messages: Message[]): void;
+    write(messages: Message[]): unknown;
 }
 export declare function checked(messages: any, where?: string): Message[];
 
@@ -210,10 +210,10 @@ export { RENDERERS } from "./prose/renderers.js";
 export { unquote } from "./quotes.js";
 export { TEXTS } from "./texts.js";
 export { titleOf } from "./title.js";
+export { amountOf } from "./view/amount.js";
 export { Follower } from "./view/follower.js";
 export { Message } from "./view/message.js";
 export { sentenceOf } from "./view/problems.js";
-export { amountOf } from "./view/view.js";
 
 // element/prose/render.d.ts
 export declare class Rendered {
@@ -335,6 +335,13 @@ declare global {
   interface GlobalEventHandlersEventMap extends TabloomChatEventMap {}
 }
 
+// element/view/amount.d.ts
+export declare function amountOf({ stage, loaded, total }: {
+    stage: string;
+    loaded: number;
+    total: number;
+}): string;
+
 // element/view/attachments.d.ts
 import type { Owner } from "./types.js";
 export declare const QUOTED: RegExp;
@@ -447,6 +454,7 @@ export declare const ALL: {
     next: string;
     cleared: string;
     undo: string;
+    unkept: string;
     attached: string;
     detach: string;
     pasted: string;
@@ -551,15 +559,11 @@ export declare class View {
     get content(): string;
     set content(content: string);
     tell(text?: string): void;
+    attempt(action: Promise<unknown>): void;
     hush(): boolean;
     announce(text: string): void;
     refresh(): void;
 }
-export declare function amountOf({ stage, loaded, total }: {
-    stage: string;
-    loaded: number;
-    total: number;
-}): string;
 
 // element/waiting.d.ts
 import type { Conversation } from "./conversation.js";
@@ -1039,7 +1043,7 @@ export interface LoadOptions extends NameOptions {
   integrity?: Manifest;
   fallback?: FallbackOptions;
   onProgress?: (progress: Progress) => void;
-  signal?: AbortSignal;
+  signal?: AbortSignal | null | undefined;
   workerUrl?: string | { toString(): string };
 }
 export interface GpuFeatures {
@@ -1050,7 +1054,7 @@ export interface FallbackOptions {
   baseURL: string | URL;
   model: string;
   apiKey?: string | (() => string | undefined | Promise<string | undefined>);
-  when?: FallbackReason[] | ((reason: FallbackReason) => boolean);
+  when?: readonly FallbackReason[] | ((reason: FallbackReason) => boolean);
 }
 export type FallbackReason =
   | "no_gpu"
@@ -1167,7 +1171,7 @@ export interface ProbeOptions extends Pick<NameOptions, "hub" | "registry"> {
   models?: ModelToProbe[];
   kvBytes?: number;
   budgetBytes?: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | null | undefined;
   workerUrl?: LoadOptions["workerUrl"];
 }
 export interface ModelToProbe extends Pick<LoadOptions, "quantisation" | "quantize"> {
@@ -1327,17 +1331,17 @@ export interface LanguageModelSession<Answer extends string | LanguageModelConte
 }
 
 // types/requests.d.ts
-import type { Tool } from "./tools.js";
+import type { CustomTool, Tool } from "./tools.js";
 export interface RequestOptions {
-  signal?: AbortSignal;
+  signal?: AbortSignal | null | undefined;
   fallback?: boolean;
 }
 export interface TokenizeOptions {
   addSpecialTokens?: boolean;
   addGenerationPrompt?: boolean;
-  tools?: Tool[];
+  tools?: readonly (Tool | CustomTool)[] | null;
   chatTemplateKwargs?: Record<string, unknown>;
-  signal?: AbortSignal;
+  signal?: AbortSignal | null | undefined;
 }
 export interface ModelCard {
   id: string;
@@ -1388,7 +1392,7 @@ export interface SharedParams {
   stop?: string | readonly string[] | null;
   response_format?:
     | { type: "text" }
-    | { type: "json_object" }
+    | { type: "json_object"; schema?: object | string | null }
     | { type: "json_schema"; json_schema: NamedSchema }
     | null;
   structured_outputs?: StructuredOutputs | null;

@@ -42,10 +42,7 @@ export class Chat {
       stop: () => this.stop(),
       clear: () => {
         if (host.clear) return host.clear();
-        const { messages } = this.conversation;
-        const { content } = this.view;
-        this.clear();
-        import("./undo.js").then(({ offer }) => offer(this, messages, content));
+        this.view.attempt(import("./undo.js").then(({ clear }) => clear(this)));
       },
       start: () => this.start(),
       again: (i) => this.again(i),
@@ -132,10 +129,7 @@ export class Chat {
   /** Asks what is in the composer, once that can be. */
   #ask() {
     if (!this.occupied) return void this.send(...this.editing.take());
-    import("./waiting.js").then(
-      ({ wait }) => wait(this),
-      () => this.view.tell(),
-    );
+    this.view.attempt(import("./waiting.js").then(({ wait }) => wait(this)));
   }
 
   /**

@@ -43,7 +43,10 @@ export class History {
     }
   }
 
-  /** @param {Message[]} messages */
+  /**
+   * @param {Message[]} messages
+   * @returns {unknown} why they are only on the page, if they are: storage is denied or full
+   */
   write(messages) {
     const apart = messages.length > 0 && this.stale;
     const all = apart ? joined(this.read(), messages) : messages;
@@ -52,8 +55,8 @@ export class History {
       if (text) this.#storage?.setItem(this.#key, text);
       else this.#storage?.removeItem(this.#key);
       if (!apart) this.#known = this.#kept;
-    } catch {
-      // Denied or full: the conversation is only on the page.
+    } catch (error) {
+      return error;
     }
   }
 
@@ -119,5 +122,9 @@ export function checked(messages, where = "messages") {
 function ofVersions(versions, where) {
   const found = Array.isArray(versions) ? versions.filter((one) => one === null).length : 0;
   if (found !== 1) throw new TypeError(`${where}.versions: expected an array with null for the one that is shown`);
-  return versions.map((/** @type {any} */ one) => one && checked(one, `${where}.versions`));
+  return versions.map((/** @type {any} */ one, /** @type {number} */ i) => {
+    const at = `${where}.versions[${i}]`;
+    if (one !== null && !one?.length) throw new TypeError(`${at}: found ${JSON.stringify(one)}, expected messages`);
+    return one && checked(one, at);
+  });
 }

@@ -3,7 +3,6 @@ export const ARROW_UP = "M12 19V5M5.5 11.5 12 5l6.5 6.5";
 export const ARROW_DOWN = "M12 5v14M5.5 12.5 12 19l6.5-6.5";
 export const SQUARE = "M7 7h10v10H7z";
 export const COPY = "M9 9h11v11H9zM15 9V4H4v11h5";
-export const CHECK = "M5 12.5l4.5 4.5L19 7.5";
 export const AGAIN = "M4.5 12a7.5 7.5 0 1 0 2.4-5.5M4.5 4v4h4";
 export const PENCIL = "M4.5 19.5l1-4L16 5l3 3L8.5 18.5zM13.5 7.5l3 3";
 export const CHEVRON_LEFT = "M14.5 6l-6 6 6 6";

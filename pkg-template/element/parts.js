@@ -13,7 +13,7 @@ export { RENDERERS } from "./prose/renderers.js";
 export { unquote } from "./quotes.js";
 export { TEXTS } from "./texts.js";
 export { titleOf } from "./title.js";
+export { amountOf } from "./view/amount.js";
 export { Follower } from "./view/follower.js";
 export { Message } from "./view/message.js";
 export { sentenceOf } from "./view/problems.js";
-export { amountOf } from "./view/view.js";

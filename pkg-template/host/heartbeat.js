@@ -39,7 +39,7 @@ export function keepPinging(connection, life, freezes) {
   };
   every(INTERVAL, ping, life.signal, freezes);
   whenVisibilityChanges(() => {
-    silent = stuck = 0;
+    silent = 0;
     mayBeFrozen = freezes || visible();
     if (visible()) ping();
   }, life.signal);

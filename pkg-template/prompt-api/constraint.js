@@ -31,12 +31,13 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput }
       },
     };
   }
-  noForeignSchema(responseConstraint, "responseConstraint");
   const json = JSON.stringify(responseConstraint);
   if (json === undefined)
     throw new TypeError("found no JSON as responseConstraint, expected a JSON schema or a RegExp");
+  const schema = JSON.parse(json);
+  noForeignSchema(schema, "responseConstraint");
   return {
-    form: { json: JSON.parse(json) },
+    form: { json: schema },
     hint: hint(`Answer with JSON that keeps to this schema: ${json}`),
     check(answer) {
       try {
@@ -49,15 +50,16 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput }
 }
 
 /**
- * Refuses what a library has in place of a schema: to JSON it is one that everything meets.
+ * Refuses an object of Zod, or of another library of Standard Schema, as JSON shows it: it would be a schema without
+ * keywords, which everything meets.
  *
- * @param {any} schema
+ * @param {any} schema a value of JSON
  * @param {string} what
  */
 export function noForeignSchema(schema, what) {
-  const { vendor } = schema["~standard"] ?? {};
-  if (!vendor) return;
-  throw new TypeError(`found a schema of ${vendor} as ${what}, expected JSON Schema, as by z.toJSONSchema(schema)`);
+  const isForeign = ["def", "_def", "~standard"].some((name) => typeof schema?.[name] === "object");
+  if (isForeign)
+    throw new TypeError(`found another library's schema as ${what}, expected JSON Schema: z.toJSONSchema(…)`);
 }
 
 /** Members of character classes, which are others in Rust, and what ends a line. */

@@ -50,12 +50,13 @@ function declared({ name, description, inputSchema }) {
     throw new TypeError(`found a tool's name "${name}", expected 1 to 64 letters, digits, _ and -`);
   }
   if (description === "") throw new TypeError(`found no description of ${name}, expected what it does`);
-  noForeignSchema(inputSchema, `inputSchema of ${name}`);
   const { type, properties = {}, required = [] } = /** @type {any} */ (inputSchema);
   if (type !== "object" || typeof properties !== "object" || properties === null || !Array.isArray(required)) {
     throw new TypeError(`found another inputSchema of ${name}, expected that of an object: type "object"`);
   }
-  return { type: "function", function: { name, description, parameters: JSON.parse(JSON.stringify(inputSchema)) } };
+  const parameters = JSON.parse(JSON.stringify(inputSchema));
+  noForeignSchema(parameters, `inputSchema of ${name}`);
+  return { type: "function", function: { name, description, parameters } };
 }
 
 /**

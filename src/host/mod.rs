@@ -264,8 +264,12 @@ impl<E: Executor + 'static> Host<E> {
     }
 
     /// Reserves the bytes that a model needs; models that no tab uses are evicted, least recently used
-    /// first. Returns whether to continue the load; if not, the calls that wait have got the error.
+    /// first. Returns whether to continue the load; if not, the calls that wait have got the error, or have
+    /// been given up.
     pub fn sized(&mut self, model: ModelId, bytes: u64) -> bool {
+        if !self.has(model) {
+            return false;
+        }
         let room = self.models.make_room(model, bytes);
         room.map_err(|error| self.fail_load(model, &error)).is_ok()
     }
@@ -289,6 +293,7 @@ impl<E: Executor + 'static> Host<E> {
                 }
             }
             // Evict a model that no tab uses, or do with less, and load again.
+            Err(_) if !self.has(model) => {}
             Err(Error::OutOfMemory { .. }) if self.models.evict() || self.models.spare(model) => {
                 self.tasks.extend(self.models.get(model).map(|entry| Task::Load {
                     model,

@@ -337,12 +337,29 @@ test("a model that is not there is explained", async () => {
 test("without WebGPU the built-in model runs on the processor, others are offered it", async () => {
   const without = await launch({ webgpu: false });
   try {
-    const { page } = await ready(without, `${url}?temperature=0`);
+    const { page } = await ready(without, `${server.url}?temperature=0`);
     assert.match(await page.locator("#adapter").textContent(), /no WebGPU.*on the processor/);
     await page.setViewportSize({ width: 390, height: 844 });
     const [notice, composer] = await Promise.all(["#adapter", INPUT].map((one) => page.locator(one).boundingBox()));
     assert.ok(notice.y + notice.height < composer.y, "on a phone it is in sight");
     assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
+    // What is chosen then runs on it, too.
+    await page.locator("#clear").click();
+    await page.locator("#choose").click();
+    await page.locator("#address").fill("models/greedy/");
+    await page.keyboard.press("Enter");
+    await page.locator(`#model-name:text("greedy"), ${PROBLEM}:visible`).first().waitFor();
+    assert.equal(await page.locator("#model-name").textContent(), "greedy");
+    assert.equal(await page.locator(PROBLEM).isVisible(), false);
+    assert.equal(await ask(page, FRANCE.messages[0].content), FRANCE.answer);
+    const stays = await page.evaluate(async () => {
+      const { Loader } = await import("/loader.js");
+      const loader = new Loader("model/", {});
+      loader.current = /** @type {any} */ ({ info: { device: "cpu" }, close: () => {} });
+      loader.useProcessor();
+      return loader.current !== null;
+    });
+    assert.ok(stays, "a model that is on the processor stays");
     await page.close();
     const other = await open(without, greedy);
     await other.page.locator(PROBLEM).waitFor();

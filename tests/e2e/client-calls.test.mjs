@@ -386,16 +386,18 @@ describe("requests", () => {
     test(`a released engine's model is freed although its lock is free before its last message comes (${host})`, async () => {
       await open({ host });
       const page = await open({ host });
-      await page.evaluate(() => {
+      await page.evaluate(async () => {
+        const { held } = await navigator.locks.query();
+        const locks = held.map(({ name }) => name).filter((name) => name.startsWith("tabloom tab "));
+        const isFree = Promise.any(locks.map((name) => navigator.locks.request(name, () => {})));
         for (const { prototype } of [MessagePort, BroadcastChannel]) {
           const { postMessage, close } = prototype;
-          const late = (call) => setTimeout(call, 30);
           prototype.postMessage = function (message) {
-            if (message.type === "bye") late(() => postMessage.call(this, message));
+            if (message.type === "bye") isFree.then(() => postMessage.call(this, message));
             else postMessage.call(this, message);
           };
           prototype.close = function () {
-            late(() => close.call(this));
+            isFree.then(() => close.call(this));
           };
         }
         engine.release();

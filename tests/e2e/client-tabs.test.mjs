@@ -41,7 +41,8 @@ describe("tabs", () => {
 
     test(`go on when the ${host} host is lost with the tab that started it`, async () => {
       const pages = [await open({ host }), await open({ host }), await open({ host })];
-      fates.chat = [{ count: 1000 }, { count: 1000 }];
+      // Slow: the next host must have more to say than this one has said.
+      fates.chat = Array.from({ length: 2 }, () => ({ count: 1000, pause: 50 }));
       await Promise.all(pages.slice(1).map((page) => begin(page)));
       const devtools = await context.newCDPSession(pages[0]);
       devtools.send("Page.crash").catch(() => {});
@@ -71,7 +72,7 @@ describe("tabs", () => {
 
   test("another tab leads when the leader's engine is closed", async () => {
     const pages = [await open({ host: "leader" }), await open({ host: "leader" })];
-    fates.chat = [{ count: 1000 }, { count: 100 }];
+    fates.chat = [{ count: 1000, pause: 50 }, { count: 100 }];
     await begin(pages[1]);
     await pages[0].evaluate(() => engine.close());
     assert.deepEqual(numbers(await end(pages[1])), upTo(100));
@@ -280,6 +281,9 @@ test("a leader whose worker is busy keeps the office while its page answers", as
   });
   await pages[1].evaluate(() => {
     globalThis.answers = 0;
+    // Three seconds for three questions: the machine is busy, too.
+    const { setTimeout } = globalThis;
+    Object.assign(globalThis, { setTimeout: (then, delay) => setTimeout(then, delay === 250 ? 1000 : delay) });
     new BroadcastChannel("asked").onmessage = () => (globalThis.answers += 1);
   });
   // As long as it lasts it does not answer pings either.
@@ -326,6 +330,21 @@ describe("a host that is stuck", () => {
     assert.equal(reported("boot").length, 2);
     const { held } = await page.evaluate(() => navigator.locks.query());
     assert.ok(!held.some(({ name }) => name.endsWith(" left")), "nobody had to leave it");
+  });
+
+  test("is given up, too, by a visitor who changes tabs again and again", async () => {
+    await hurry(20);
+    const page = await open({ host: "shared" });
+    fates.chat = [{ fate: "stick", at: 5, count: 10 }, { count: 10 }];
+    await begin(page);
+    const answer = end(page);
+    let is = false;
+    answer.finally(() => (is = true));
+    for (let visible = false; !is; visible = !visible) {
+      await see(page, visible);
+      await page.waitForTimeout(1000);
+    }
+    assert.deepEqual(numbers(await answer), upTo(10));
   });
 
   for (const host of ["leader", "private"]) {

@@ -47,6 +47,9 @@ const kept = (page) =>
     const shown = shadow(".assistant .text").at(-1).textContent;
     return all.result.some(({ messages }) => messages.at(-1).content.trim() === shown);
   });
+/** Waits until the console has a warning that says this. */
+const warning = (page, text) =>
+  page.waitForEvent("console", (message) => message.type() === "warning" && text.test(message.text()));
 /** A page in a context of its own. */
 const fresh = async (options = {}) => ready(await browser.newContext(options), address);
 
@@ -625,7 +628,7 @@ describe("conversations", () => {
     await search();
     await page.locator("#tab-settings").click();
     await page.locator("#tab-chat").click();
-    assert.ok(await page.locator("#said").isHidden(), "what was said is gone in another view");
+    assert.ok(await page.locator("#undo").isVisible(), "it can be taken back after a look around");
     await page.locator("#clear").click();
     await page.waitForFunction(
       (count) => document.querySelectorAll("#conversation-list li").length === count,
@@ -707,6 +710,44 @@ describe("conversations", () => {
     assert.deepEqual(await said(page), a);
     await loaded(page);
   });
+});
+
+test("one that another tab renames and sets while it is answered stays one", async () => {
+  const { page, problems } = await ready(await browser.newContext(), address);
+  await begin(page, STORY);
+  const other = await ready(page.context(), address);
+  await choose(other.page, 0, "Rename");
+  await other.page.locator("#conversation-list input").fill("Birds");
+  await other.page.locator("#conversation-list input").press("Enter");
+  await page.locator("#conversation-list .title", { hasText: "Birds" }).waitFor();
+  const answer = await answered(page);
+  await other.page.locator("#conversation-list .title").click();
+  await other.page.locator(MESSAGES, { hasText: answer }).waitFor();
+  for (const one of [page, other.page]) {
+    assert.deepEqual(await titles(one), ["Birds"]);
+    assert.ok(await one.locator("#said").isHidden());
+  }
+  assert.deepEqual([...problems, ...other.problems], []);
+  await page.context().close();
+});
+
+test("a question waits while another tab waits for the first word of an answer", async () => {
+  const { page } = await ready(await browser.newContext(), address);
+  const other = await ready(page.context(), address);
+  await holdAnswers(page, 0);
+  await say(page, STORY);
+  await other.page.locator("#conversation-list .title", { hasText: STORY }).click();
+  const growing = other.page.getByText("Another tab is getting an answer here.");
+  await growing.waitFor();
+  // Longer than a tab that is gone is waited for.
+  await other.page.waitForTimeout(6_000);
+  assert.ok(await growing.isVisible());
+  await say(other.page, QUESTION);
+  await other.page.getByText("Sent next:").waitFor();
+  await answered(page);
+  await other.page.locator(MESSAGES, { hasText: FRANCE.answer }).waitFor();
+  assert.equal((await titles(page)).length, 1);
+  await page.context().close();
 });
 
 test("one that another tab deletes stays in sight, and can be kept; undoing gives back exactly one", async () => {
@@ -901,6 +942,25 @@ describe("what the browser does not keep", () => {
     );
     return ready(context, address);
   }
+
+  test("a database that the browser has closed is opened again", async () => {
+    const context = await browser.newContext();
+    await context.addInitScript(() => {
+      const { open } = IDBFactory.prototype;
+      IDBFactory.prototype.open = function (...args) {
+        const request = open.apply(this, args);
+        request.addEventListener("success", () => (globalThis.database = request.result));
+        return request;
+      };
+    });
+    const { page } = await ready(context, address);
+    await page.evaluate(() => database.close());
+    await ask(page, QUESTION);
+    assert.ok(await page.locator("#said").isHidden());
+    await page.reload();
+    await page.locator(MESSAGES, { hasText: FRANCE.answer }).waitFor();
+    await context.close();
+  });
 
   test("a full storage is told; the conversation stays, can be saved, and is kept once there is room", async () => {
     const { page, problems } = await refused("put", "QuotaExceededError");
@@ -1526,6 +1586,33 @@ test("the browser's way back leads through the views", async () => {
   await page.context().close();
 });
 
+test("a view that cannot be fetched says so, and is there once it is shown again and can be", async () => {
+  const { page } = await fresh({ serviceWorkers: "block" });
+  const module = /\/benchmark-\w+\.js$/;
+  const warned = warning(page, /benchmark/);
+  const told = page.locator("#bench [role=alert]", { hasText: "This view could not be loaded." });
+  await page.route(module, (route) => route.abort());
+  await page.locator("#tab-bench").click();
+  await told.waitFor();
+  await warned;
+  await page.unroute(module);
+  await page.locator("#tab-chat").click();
+  await view(page, "bench");
+  assert.equal(await told.count(), 0);
+  await page.context().close();
+});
+
+test("a language that cannot be fetched gives way to English, which the console explains", async () => {
+  const context = await browser.newContext({ locale: "de-DE" });
+  await context.route(/\/de-\w+\.js$/, (route) => route.abort());
+  const page = await context.newPage();
+  const warned = warning(page, /\/de-\w+\.js/);
+  await page.goto(address);
+  await warned;
+  assert.equal(await page.locator("#tab-settings").textContent(), "Settings");
+  await context.close();
+});
+
 test("the benchmark says what it will measure, draws it, compares it with the last, and saves JSON", async () => {
   const { page, problems } = await ready(await browser.newContext(), `${url}?temperature=0`);
   await page.locator("#tab-bench").click();
@@ -1709,6 +1796,14 @@ describe("the choice of a model", () => {
     await page.locator("#choose").click();
     await page.locator("#file").setInputFiles({ name: "notes.txt", mimeType: "", buffer: Buffer.from("It is red.") });
     await problem.filter({ hasText: "Built-in model stays. notes.txt is not a model: it is neither" }).waitFor();
+    assert.equal(await page.locator("#file").inputValue(), "", "the same can be chosen again");
+
+    const buffer = Buffer.from(await readFile(new URL("../goldens/gguf/llama_q4_0.gguf", import.meta.url)));
+    buffer.write("other", buffer.indexOf("llama"));
+    await page.locator("#choose").click();
+    await page.locator("#file").setInputFiles({ name: "other.gguf", mimeType: "", buffer });
+    await problem.filter({ hasText: /other\.gguf could not be loaded\..* Choose another model\./ }).waitFor();
+    assert.doesNotMatch(await problem.textContent(), /site/);
     // A name that the visitor has not written cannot be wrong.
     await page.route("https://huggingface.co/**", (route) => route.abort());
     await page.locator("#choose").click();
@@ -1933,6 +2028,22 @@ describe("the choice of a model", () => {
       await page.locator("#site-about", { hasText: "put them on your server, here as /models/my-model/" }).waitFor();
       assert.match(await page.locator("#site-line").textContent(), /model="\/models\/my-model\/"/);
       await page.context().close();
+
+      // Dropped, also where browsers give no handle of it.
+      const context = await browser.newContext();
+      await context.addInitScript(() => {
+        delete (/** @type {any} */ (DataTransferItem.prototype).getAsFileSystemHandle);
+      });
+      const another = await ready(context, address);
+      const devtools = await context.newCDPSession(another.page);
+      const data = { items: [], files: [folder], dragOperationsMask: 1 };
+      for (const type of /** @type {const} */ (["dragEnter", "dragOver", "drop"])) {
+        await devtools.send("Input.dispatchDragEvent", { type, x: 400, y: 300, data });
+      }
+      await another.page.locator("#model-name", { hasText: name }).waitFor();
+      assert.equal(await ask(another.page, QUESTION), FRANCE.answer);
+      assert.deepEqual(another.problems, []);
+      await context.close();
       await rm(folder, { recursive: true });
     },
   );
@@ -2322,6 +2433,8 @@ describe("for everybody", () => {
     const { page, problems } = await fresh({ locale: "de-DE", viewport: { width: 320, height: 640 } });
     assert.equal(await page.evaluate(() => document.documentElement.lang), "de");
     assert.equal(await page.title(), "Tabloom: privater Chat im Browser");
+    const description = await page.locator("meta[name=description]").getAttribute("content");
+    assert.match(description, /^Ein Sprachmodell auf dem eigenen Gerät/);
     assert.match(await page.locator("#model-size").textContent(), /^\d,\d+ MB$/);
     assert.equal(await page.locator(INPUT).getAttribute("placeholder"), "Frage stellen");
     await page.locator("#hello", { hasText: "Das Standardmodell ist winzig" }).waitFor();

@@ -19,7 +19,7 @@ const STORY = goldens.find((golden) => /story/.test(golden.messages[0].content))
 const PATIENCE = 120_000;
 
 const html = (body) => `<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>A page with a chat</title>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>A page with a chat</title>
 <link rel="icon" href="icon.svg">
 <script type="module" src="tabloom/element.js"></script>
 ${body}`;
@@ -149,8 +149,8 @@ async function answered(page) {
  * A page whose chat has an engine of the test's: `answers` holds what was asked, and what it is told
  * by `say`, `end` and `fail`.
  */
-async function fake() {
-  const opened = await open("fake.html");
+async function fake(where = context) {
+  const opened = await open("fake.html", where);
   await opened.page.evaluate(() => {
     globalThis.chat = document.querySelector("tabloom-chat");
     globalThis.answers = [];
@@ -188,6 +188,46 @@ async function fake() {
   });
   return opened;
 }
+
+/** A page that keeps its conversation until it is cleared, and whose answers end when they are told to. */
+async function tab() {
+  const { page, chat, input } = await open("local.html");
+  await page.evaluate(() => {
+    globalThis.chat = document.querySelector("tabloom-chat");
+    globalThis.answers = [];
+    const create = async ({ messages }) => {
+      const answer = `to ${messages.at(-1).content}`;
+      return (async function* () {
+        yield { choices: [{ delta: { content: answer } }] };
+        await new Promise((end) => answers.push(end));
+        yield { choices: [{ delta: {}, finish_reason: "stop" }] };
+      })();
+    };
+    chat.engine = { chat: { completions: { create } }, countTokens: async () => 1, info: { context: 100 } };
+  });
+  return {
+    page,
+    chat,
+    ask: async (question) => {
+      await input.fill(question);
+      await input.press("Enter");
+      await page.waitForFunction(() => answers.length > 0);
+    },
+    end: () => page.evaluate(() => answers.pop()()),
+    shows: (texts) =>
+      page.waitForFunction(
+        (texts) => texts === [...chat.shadowRoot.querySelectorAll(".text")].map((text) => text.textContent).join(),
+        texts.join(),
+      ),
+  };
+}
+
+/** From now on `warned` fills up with what developers are told in a page's console. */
+const listen = (page) =>
+  page.evaluate(() => {
+    globalThis.warned = [];
+    console.warn = ({ message }) => globalThis.warned.push(message);
+  });
 
 /** Drags the content of an element down by touch, as a finger would. */
 async function drag(page, element, pixels) {
@@ -306,6 +346,7 @@ test("the keyboard is enough", async () => {
 
   await page.keyboard.press("Shift+Tab");
   await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Undo" }).waitFor();
   assert.deepEqual(await messages(page), []);
   assert.equal(await focused(), "input");
 });
@@ -489,6 +530,26 @@ test("a page shows code and formulas its own way, once they are final", async ()
     ["formula y", 1],
     ["$bad$", 0],
   ]);
+  assert.deepEqual(problems, []);
+});
+
+test("what a page's own renderers throw is told to developers, once for each", async () => {
+  const { page, problems } = await fake();
+  await listen(page);
+  const told = await page.evaluate(async () => {
+    await import(`${new URL("tabloom/element/prose/enrich.js", location.href)}`);
+    const { renderers } = /** @type {typeof TabloomChat} */ (customElements.get("tabloom-chat"));
+    renderers.code = () => {
+      throw new Error("no code");
+    };
+    renderers.math = async () => {
+      throw new Error("no formula");
+    };
+    chat.messages = [{ role: "assistant", content: "```\na\n```\n```\nb\n```\n\n$x$ and $y$" }];
+    await painted();
+    return globalThis.warned;
+  });
+  assert.deepEqual(told, ["no code", "no formula"]);
   assert.deepEqual(problems, []);
 });
 
@@ -750,14 +811,22 @@ test("what was edited or answered again stays as a version, with all that follow
   const whole = await messages(page);
   await page.evaluate((whole) => (chat.messages = whole), whole);
   assert.deepEqual(await messages(page), whole);
-  const refused = await page.evaluate(() => {
-    try {
-      chat.messages = [{ role: "user", content: "x", versions: [] }];
-    } catch (error) {
-      return error.message;
-    }
-  });
-  assert.match(refused, /messages\[0\]\.versions: expected an array with null/);
+  const refused = (versions) =>
+    page.evaluate((versions) => {
+      try {
+        chat.messages = [{ role: "user", content: "x", versions }];
+      } catch (error) {
+        return error.message;
+      }
+    }, versions);
+  assert.match(await refused([]), /messages\[0\]\.versions: expected an array with null/);
+  for (const none of [[], 0, "", false, {}]) {
+    const expected = `messages[0].versions[1]: found ${JSON.stringify(none)}, expected messages`;
+    assert.equal(await refused([null, none]), expected);
+  }
+  assert.match(await refused([null, "x"]), /^messages\[0\]\.versions\[1\]: found string, expected an array/);
+  assert.match(await refused([[{ role: "root" }], null]), /^messages\[0\]\.versions\[0\]\[0\]\.role: found "root"/);
+  assert.deepEqual(await messages(page), whole);
 });
 
 test("an answer that was stopped goes on", async () => {
@@ -1084,6 +1153,7 @@ test("a new chat begins empty", async () => {
   await chat.locator("input[type=file]").setInputFiles([file("a.txt", "text")]);
   await chat.getByRole("listitem").filter({ hasText: "a.txt" }).waitFor();
   await chat.getByRole("button", { name: "New chat" }).click();
+  await chat.getByRole("button", { name: "Undo" }).waitFor();
   assert.equal(await input.inputValue(), "");
   assert.deepEqual(await chips(chat), []);
   assert.ok(await chat.getByRole("button", { name: "Send" }).isDisabled());
@@ -1170,6 +1240,27 @@ test("what is sent stays in the input where the part that lets it wait cannot be
   await input.press("Enter");
   await chat.locator("[part=notice]").waitFor();
   assert.equal(await input.inputValue(), "two");
+});
+
+test("where what it takes cannot be loaded, a conversation is not deleted, and what was not done is told", async () => {
+  for (const [module, name] of [
+    ["undo", "New chat"],
+    ["view/copy", "Copy answer"],
+  ]) {
+    const { page, chat, input } = await fake();
+    await page.route(`**/element/${module}.js`, (route) => route.abort());
+    await listen(page);
+    await input.fill("one");
+    await input.press("Enter");
+    await answerOf(page, 1, "First.");
+    await chat.getByRole("button", { name }).click();
+    await chat.locator("[part=notice]", { hasText: "Something went wrong" }).waitFor();
+    assert.deepEqual(
+      (await messages(page)).map(({ content }) => content),
+      ["one", "First."],
+    );
+    assert.match((await page.evaluate(() => globalThis.warned)).join("\n"), new RegExp(`${module}\\.js`));
+  }
 });
 
 /** Drags files over an element, or drops them. */
@@ -1544,6 +1635,7 @@ test("a conversation is kept where storage says", async () => {
   const later = await open("local.html");
   assert.deepEqual(await texts(later), whole);
   await later.page.getByRole("button", { name: "New chat" }).click();
+  await later.page.getByRole("button", { name: "Undo" }).waitFor();
   assert.deepEqual(await texts(await open("local.html")), []);
   assert.deepEqual(await later.page.evaluate(() => Object.keys(localStorage)), []);
 
@@ -1557,36 +1649,6 @@ test("a conversation is kept where storage says", async () => {
 });
 
 test("tabs that keep one conversation show each other's turns, and lose none", async () => {
-  const tab = async () => {
-    const { page, input } = await open("local.html");
-    await page.evaluate(() => {
-      globalThis.chat = document.querySelector("tabloom-chat");
-      globalThis.answers = [];
-      const create = async ({ messages }) => {
-        const answer = `to ${messages.at(-1).content}`;
-        return (async function* () {
-          yield { choices: [{ delta: { content: answer } }] };
-          await new Promise((end) => answers.push(end));
-          yield { choices: [{ delta: {}, finish_reason: "stop" }] };
-        })();
-      };
-      chat.engine = { chat: { completions: { create } }, countTokens: async () => 1, info: { context: 100 } };
-    });
-    return {
-      page,
-      ask: async (question) => {
-        await input.fill(question);
-        await input.press("Enter");
-        await page.waitForFunction(() => answers.length > 0);
-      },
-      end: () => page.evaluate(() => answers.pop()()),
-      shows: (texts) =>
-        page.waitForFunction(
-          (texts) => texts === [...chat.shadowRoot.querySelectorAll(".text")].map((text) => text.textContent).join(),
-          texts.join(),
-        ),
-    };
-  };
   const [one, two] = [await tab(), await tab()];
   await one.ask("a");
   await one.end();
@@ -1607,6 +1669,44 @@ test("tabs that keep one conversation show each other's turns, and lose none", a
   await one.ask("d");
   await one.end();
   await two.shows(["d", "to d"]);
+});
+
+test("a new chat that is taken back loses nothing of what another tab has asked since", async () => {
+  const [one, two] = [await tab(), await tab()];
+  await one.ask("a");
+  await one.end();
+  await two.shows(["a", "to a"]);
+  await one.chat.getByRole("button", { name: "New chat" }).click();
+  await two.shows([]);
+  await two.ask("b");
+  await two.end();
+  await one.shows(["b", "to b"]);
+  await one.chat.getByRole("button", { name: "Undo" }).click();
+  const all = ["a", "to a", "b", "to b"];
+  await one.shows(all);
+  await two.shows(all);
+  await (await tab()).shows(all);
+});
+
+test("what the browser does not keep is told, to visitors and developers once", async () => {
+  const { page, chat, ask, end } = await tab();
+  await listen(page);
+  await page.evaluate(() => {
+    Storage.prototype.setItem = () => {
+      throw new DOMException("There is no room.", "QuotaExceededError");
+    };
+  });
+  const notice = chat.locator("[part=notice]");
+  await ask("a");
+  await notice.filter({ hasText: "this conversation will not be here after a reload" }).waitFor();
+  await end();
+  await until(page, "ready");
+  await ask("b");
+  await end();
+  await until(page, "ready");
+  assert.equal(await notice.isVisible(), false);
+  assert.deepEqual(await page.evaluate(() => globalThis.warned), ["There is no room."]);
+  assert.equal((await messages(page)).length, 4);
 });
 
 test("two elements of one model keep a conversation each, wherever they are moved", async () => {
@@ -1740,6 +1840,41 @@ test("nothing moves where visitors want no motion, and nothing is wider than a p
     overflow.every((pixels) => pixels <= 0),
     `${overflow}`,
   );
+});
+
+test("in a low box the input stays in reach of an error, and of a long text", async () => {
+  const { page, chat, input } = await fake();
+  await page.setViewportSize({ width: 320, height: 256 });
+  const hidden = () => page.evaluate(() => shadow(".chat").scrollHeight - shadow(".chat").clientHeight);
+  await input.fill("one");
+  await input.press("Enter");
+  await page.waitForFunction(() => answers.length === 1);
+  await page.evaluate(() => answers[0].fail("It broke.", "outgrown"));
+  await chat.getByRole("alert").waitFor();
+  const below = await page.evaluate(() => {
+    const [composer, box] = [shadow(".composer"), chat].map((element) => element.getBoundingClientRect());
+    return composer.bottom - box.bottom;
+  });
+  assert.ok(below < 0, `${below} px`);
+  assert.equal(await hidden(), 0);
+  await input.fill("a line\n".repeat(20));
+  assert.equal(await hidden(), 0);
+  await chat.getByRole("button", { name: "Try again" }).click();
+  await page.waitForFunction(() => answers.length === 2);
+});
+
+testBeyondFirefox("touch")("a tap on the button that stops an answer opens no keyboard", async () => {
+  const phone = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const { page, chat, input } = await fake(phone);
+  await input.fill("one");
+  await chat.getByRole("button", { name: "Send" }).tap();
+  await page.waitForFunction(() => answers.length === 1);
+  await page.evaluate(() => answers[0].say("First."));
+  await chat.getByText("First.").waitFor();
+  await chat.getByRole("button", { name: "Stop" }).tap();
+  await until(page, "ready");
+  assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement?.getAttribute("part")), "log");
+  await phone.close();
 });
 
 test("wide tables scroll by themselves, and their rows stay low", async () => {

@@ -1,7 +1,7 @@
 // What is downloaded once is kept in the browser and checked each time; what breaks off goes on.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { testBeyondWebkit } from "./browser.mjs";
+import { testBeyondWebkit, waitUntil } from "./browser.mjs";
 import { ggufModel } from "./gguf.mjs";
 import { largeModel } from "./large.mjs";
 import { goldens, openPackage } from "./package.mjs";
@@ -332,7 +332,7 @@ test("a model that is being loaded is not deleted", async () => {
   const [model] = await kept();
   assert.deepEqual([model.complete, model.age], [false, null]);
   // The worker that loaded it gives its lock back as it ends.
-  await page.waitForFunction((folder) => Engine.store.delete(folder).catch(() => false), FOLDER);
+  await waitUntil(page, (folder) => Engine.store.delete(folder).catch(() => false), FOLDER);
   assert.deepEqual(await kept(), []);
 });
 

@@ -2,6 +2,7 @@
 export default {
   html: {
     title: "Tabloom: privater Chat im Browser",
+    description: "Ein Sprachmodell auf dem eigenen Gerät, das sich die Tabs dieser Seite teilen.",
     skip: "Zur Unterhaltung springen",
     model: "Modell:",
     chat: "Chat",
@@ -96,6 +97,7 @@ export default {
     software: "Keine Grafikhardware gefunden: Ein Software-Adapter wird verwendet (langsam). {adapter}",
     withoutGpu: "Dieser Browser bietet kein WebGPU. Das Modell läuft deshalb auf dem Prozessor, was langsamer ist.",
     processor: "Läuft auf dem Prozessor, ohne WebGPU: Größere Modelle sind langsam.",
+    notLoaded: "Diese Ansicht konnte nicht geladen werden. Die Verbindung prüfen und die Ansicht erneut öffnen.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
@@ -106,6 +108,8 @@ export default {
   },
   element: {
     noText: "{name} enthält weder Text noch ein Modell. Als reinen Text speichern und diesen anhängen.",
+    unusable:
+      "Die Dateien des Modells sind beschädigt oder von einer Art, die hier nicht läuft. Ein anderes Modell wählen.",
   },
   chat: {
     untitled: "Neuer Chat",

@@ -4,6 +4,7 @@ export default {
     software: "No graphics hardware found: using a software adapter (slow). {adapter}",
     withoutGpu: "This browser offers no WebGPU, so the model runs on the processor, which is slower.",
     processor: "Running on the processor, without WebGPU: larger models will be slow.",
+    notLoaded: "This view could not be loaded. Check your connection, and open it again.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
@@ -16,6 +17,8 @@ export default {
   element: {
     // Models can be dropped here, too.
     noText: "{name} holds neither text nor a model. Save it as plain text, and attach that.",
+    // Visitors choose models themselves here.
+    unusable: "The model’s files are damaged, or of a kind that does not run here. Choose another model.",
   },
   chat: {
     untitled: "New chat",

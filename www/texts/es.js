@@ -2,6 +2,7 @@
 export default {
   html: {
     title: "Tabloom: chat privado en el navegador",
+    description: "Un modelo de lenguaje en su propio dispositivo, compartido por las pestañas de este sitio.",
     skip: "Ir a la conversación",
     model: "Modelo:",
     chat: "Chat",
@@ -95,6 +96,7 @@ export default {
     software: "No se encontró hardware gráfico: se usa un adaptador por software (lento). {adapter}",
     withoutGpu: "Este navegador no ofrece WebGPU, así que el modelo usa el procesador, que es más lento.",
     processor: "Se ejecuta en el procesador, sin WebGPU: los modelos más grandes serán lentos.",
+    notLoaded: "No se pudo cargar esta vista. Compruebe su conexión y vuelva a abrirla.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
@@ -105,6 +107,7 @@ export default {
   },
   element: {
     noText: "{name} no contiene texto ni un modelo. Guárdelo como texto sin formato y adjúntelo.",
+    unusable: "Los archivos del modelo están dañados o son de un tipo que aquí no funciona. Elija otro modelo.",
   },
   chat: {
     untitled: "Nuevo chat",

@@ -2,6 +2,7 @@
 export default {
   html: {
     title: "Tabloom : chat privé dans le navigateur",
+    description: "Un modèle de langage sur votre propre appareil, partagé par les onglets de ce site.",
     skip: "Aller à la conversation",
     model: "Modèle :",
     chat: "Chat",
@@ -96,6 +97,7 @@ export default {
     software: "Aucun matériel graphique trouvé : un adaptateur logiciel est utilisé (lent). {adapter}",
     withoutGpu: "Ce navigateur ne propose pas WebGPU : le modèle utilise le processeur, plus lent.",
     processor: "S’exécute sur le processeur, sans WebGPU : les modèles plus grands seront lents.",
+    notLoaded: "Cette vue n’a pas pu être chargée. Vérifiez votre connexion et rouvrez-la.",
   },
   format: {
     units: ["o", "ko", "Mo", "Go"],
@@ -106,6 +108,8 @@ export default {
   },
   element: {
     noText: "{name} ne contient ni texte ni modèle. Enregistrez-le en texte brut et joignez celui-ci.",
+    unusable:
+      "Les fichiers du modèle sont endommagés ou d’un type qui ne fonctionne pas ici. Choisissez un autre modèle.",
   },
   chat: {
     untitled: "Nouveau chat",

@@ -2,6 +2,7 @@
 export default {
   html: {
     title: "Tabloom: ブラウザーで動くプライベートチャット",
+    description: "このサイトのタブで共有する、お使いのデバイス上の言語モデル。",
     skip: "会話へ移動",
     model: "モデル:",
     chat: "チャット",
@@ -94,6 +95,7 @@ export default {
     software: "グラフィックハードウェアがないため、ソフトウェアアダプターを使用しています（低速）。{adapter}",
     withoutGpu: "このブラウザーは WebGPU に対応していないため、モデルは低速なプロセッサーで動作します。",
     processor: "WebGPU なしでプロセッサー上で動作しています。大きなモデルは低速になります。",
+    notLoaded: "この画面を読み込めませんでした。接続を確認して、もう一度開いてください。",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
@@ -104,6 +106,7 @@ export default {
   },
   element: {
     noText: "{name} にはテキストもモデルもありません。プレーンテキストで保存して添付してください。",
+    unusable: "モデルのファイルが壊れているか、ここでは動かない種類です。別のモデルを選択してください。",
   },
   chat: {
     untitled: "新しいチャット",

@@ -2,6 +2,7 @@
 export default {
   html: {
     title: "Tabloom：浏览器中的私密聊天",
+    description: "在您自己的设备上运行、由本站各标签页共享的语言模型。",
     skip: "跳到对话",
     model: "模型：",
     chat: "聊天",
@@ -91,6 +92,7 @@ export default {
     software: "未找到图形硬件，正在使用软件适配器（较慢）。{adapter}",
     withoutGpu: "此浏览器不支持 WebGPU，模型改在较慢的处理器上运行。",
     processor: "未使用 WebGPU，在处理器上运行，较大的模型会很慢。",
+    notLoaded: "无法加载此视图。请检查网络连接，然后重新打开。",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
@@ -101,6 +103,7 @@ export default {
   },
   element: {
     noText: "{name} 中既没有文本，也没有模型。请另存为纯文本后再附加。",
+    unusable: "模型文件已损坏，或其类型无法在此运行。请选择其他模型。",
   },
   chat: {
     untitled: "新聊天",

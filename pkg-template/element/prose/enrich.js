@@ -10,12 +10,12 @@ export function enrich(block) {
   if (code) {
     for (const node of within(block, ".code")) {
       const language = /** @type {Element} */ (node.querySelector(".language")).textContent;
-      replace(/** @type {Element} */ (node.querySelector("code")), (text) => code(text, language));
+      replace(/** @type {Element} */ (node.querySelector("code")), code, (text) => code(text, language));
     }
   }
   if (math) {
     for (const node of within(block, ".math")) {
-      replace(node, (text) => {
+      replace(node, math, (text) => {
         const length = /^\$[^$]/.test(text) ? 1 : 2;
         return math(text.slice(length, -length).trim(), /^(\$\$|\\\[)/.test(text));
       });
@@ -31,17 +31,23 @@ function within(block, selector) {
   return block.matches(selector) ? [block] : block.querySelectorAll(selector);
 }
 
+/** @type {WeakSet<object>} the renderers that have failed */
+const failed = new WeakSet();
+
 /**
  * @param {Element} node
+ * @param {object} renderer that is asked
  * @param {(text: string) => Node | null | Promise<Node | null>} render
  */
-async function replace(node, render) {
+async function replace(node, renderer, render) {
   const text = /** @type {string} */ (node.textContent);
   try {
     const made = await render(text);
     // Another text may have come meanwhile.
     if (made && node.textContent === text) node.replaceChildren(made);
-  } catch {
-    // The text stays.
+  } catch (error) {
+    // The text stays; whoever wrote the renderer is told once.
+    if (!failed.has(renderer)) console.warn(error);
+    failed.add(renderer);
   }
 }

@@ -74,4 +74,6 @@ export default {
   outgrown: "Das ist zu lang für das Modell. Kürzen oder einen neuen Chat beginnen.",
   cleared: "Die Unterhaltung ist gelöscht.",
   undo: "Rückgängig",
+  unkept:
+    "Der Browserspeicher ist voll oder gesperrt: Nach dem Neuladen der Seite ist diese Unterhaltung nicht mehr da.",
 };

@@ -74,4 +74,6 @@ export default {
   outgrown: "Es demasiado largo para el modelo. Acórtelo o empiece un chat nuevo.",
   cleared: "Se eliminó la conversación.",
   undo: "Deshacer",
+  unkept:
+    "El almacenamiento del navegador está lleno o bloqueado: esta conversación no estará aquí al recargar la página.",
 };

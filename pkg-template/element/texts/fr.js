@@ -75,4 +75,6 @@ export default {
   outgrown: "C’est trop long pour le modèle. Raccourcissez ou commencez un nouveau chat.",
   cleared: "La conversation est supprimée.",
   undo: "Annuler la suppression",
+  unkept:
+    "Le stockage du navigateur est plein ou bloqué : cette conversation ne sera plus là une fois la page rechargée.",
 };

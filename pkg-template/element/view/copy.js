@@ -1,9 +1,9 @@
 import { icon } from "../dom.js";
-import { CHECK } from "../icons.js";
 import { ALL as TEXTS } from "./later.js";
 
 /** @import { Owner } from "./types.js" */
 
+const CHECK = "M5 12.5l4.5 4.5L19 7.5";
 /** Milliseconds for which the button shows that it has copied. */
 const SHOWN = 1_600;
 

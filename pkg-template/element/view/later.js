@@ -8,6 +8,7 @@ const LATER = {
   next: "Sent next: “{question}”",
   cleared: "The conversation is deleted.",
   undo: "Undo",
+  unkept: "The browser’s storage is full or denied: this conversation will not be here after a reload.",
   attached: "{name} is attached",
   detach: "Remove {name}",
   pasted: "Pasted text",

@@ -155,16 +155,17 @@ p.math { overflow: auto hidden; }
   box-shadow: 0 2px 10px #0002;
 }
 
-.foot { position: relative; padding: 0 max(1.25rem, 50cqi - 22rem) 1.1rem; }
+/* In a low box an error gives way to the input, and then all of it scrolls. */
+.foot { position: relative; display: flex; flex-direction: column; overflow-y: auto; padding: 0 max(1.25rem, 50cqi - 22rem) 1.1rem; }
 /* Over the end of the log, so that nothing moves when it comes and goes. */
-.status { position: absolute; inset: auto max(1.25rem, 50cqi - 22rem) 100%; padding: .35rem .25rem .6rem; background: var(--background); color: var(--muted); font-size: .875em; font-variant-numeric: tabular-nums; }
+.status { position: absolute; z-index: 1; inset: auto max(1.25rem, 50cqi - 22rem) 0; padding: .35rem .25rem .6rem; background: var(--background); color: var(--muted); font-size: .875em; font-variant-numeric: tabular-nums; }
 .status div:first-child { display: flex; align-items: baseline; gap: .75rem; }
 #stage { flex: 1; }
 .busy .status .plain { display: none; }
 .track { block-size: .3rem; margin-block-start: .45rem; border-radius: 1rem; background: var(--line); overflow: hidden; }
 .track i { display: block; block-size: 100%; border-radius: inherit; background: var(--accent); transform-origin: 0 0; scale: 0 1; }
 .track:dir(rtl) i { transform-origin: 100% 0; }
-.problem { margin: 0 0 .9rem; padding: .85rem 1.1rem 1rem; border: 1px solid color-mix(in srgb, var(--alert) 45%, transparent); border-radius: .9rem; max-block-size: 18rem; overflow: auto; }
+.problem { margin: 0 0 .9rem; padding: .85rem 1.1rem 1rem; border: 1px solid color-mix(in srgb, var(--alert) 45%, transparent); border-radius: .9rem; min-block-size: 5rem; max-block-size: 18rem; overflow: auto; }
 .problem p { margin: 0; overflow-wrap: anywhere; }
 .problem .title { color: var(--alert); font-weight: 600; }
 .problem p::first-letter { text-transform: uppercase; }
@@ -255,7 +256,7 @@ textarea:focus-visible { outline: 0; }
 }
 @media print {
   :host { block-size: auto; max-block-size: none; }
-  .foot, .actions { display: none; }
+  .foot, .actions, .status { display: none; }
 }
 `;
 

@@ -108,8 +108,9 @@ export class View {
     this.actions = actions;
     root.adoptedStyleSheets = [style()];
     const foot = html("div", { class: "foot", part: "foot" });
-    foot.append(this.#status, this.#problem, this.#editing, this.#notice, this.#composer, this.#voice, slot("footer"));
-    this.#chat.append(slot("header"), html("div", { class: "frame" }, this.#log, this.#latest), foot);
+    const footer = html("div", {}, slot("footer"));
+    foot.append(this.#problem, this.#editing, this.#notice, this.#composer, this.#voice, footer);
+    this.#chat.append(slot("header"), html("div", { class: "frame" }, this.#log, this.#status, this.#latest), foot);
     root.append(this.#chat);
     this.placeholder = null;
     this.#listen();
@@ -136,8 +137,10 @@ export class View {
     const focused = this.#root.activeElement;
     this.#busy = busy;
     this.refresh();
-    // If the focused button is gone, the input gets the focus.
-    if (focused?.checkVisibility?.({ visibilityProperty: true }) === false) this.input.focus();
+    // If the focused button is gone, the input gets the focus, or what opens no keyboard.
+    if (focused?.checkVisibility?.({ visibilityProperty: true }) === false) {
+      (isTouched() ? this.#log : this.input).focus({ preventScroll: true });
+    }
   }
 
   /** @param {boolean} busy whether there is an answer that grows */
@@ -213,7 +216,10 @@ export class View {
     const known = total > 0;
     const part = known ? Math.min(1, loaded / total) : 0;
     this.#stage.textContent = (stage !== "start" && TEXTS[/** @type {"download"} */ (stage)]) || TEXTS.connecting;
-    this.#amount.textContent = known ? amountOf(progress) : "";
+    import("./amount.js").then(
+      ({ amountOf }) => (this.#amount.textContent = known ? amountOf(progress) : ""),
+      () => {},
+    );
     this.#track.classList.toggle("unknown", !known);
     this.#fill.style.scale = known ? `${part} 1` : "";
     if (known) this.#track.setAttribute("aria-valuenow", `${Math.floor(100 * part)}`);
@@ -269,6 +275,14 @@ export class View {
   tell(text = TEXTS.problem) {
     this.#told = text;
     this.refresh();
+  }
+
+  /** @param {Promise<unknown>} action for which something is loaded first, which may fail */
+  attempt(action) {
+    action.catch((error) => {
+      console.warn(error);
+      this.tell();
+    });
   }
 
   /** Stops reading aloud; says whether anything was read. */
@@ -344,7 +358,7 @@ export class View {
     if (name === "read") {
       const pressed = target.ariaPressed === "true";
       this.hush();
-      if (!pressed) import("./reader.js").then(({ read }) => read(target, this.#messages[i].text));
+      if (!pressed) this.attempt(import("./reader.js").then(({ read }) => read(target, this.#messages[i].text)));
     } else if (name === "copy") {
       this.#copy(target, this.#messages[i].said.content);
     } else if (name === "latest") {
@@ -367,8 +381,7 @@ export class View {
       this.attachments.picker.click();
     } else if (name !== "send") {
       this.actions[/** @type {"again"} */ (name)](i);
-      const typing = event.detail === 0 || !globalThis.matchMedia?.("(pointer: coarse)").matches;
-      if (typing || name === "edit") this.input.focus({ preventScroll: true });
+      if (event.detail === 0 || !isTouched() || name === "edit") this.input.focus({ preventScroll: true });
     }
   }
 
@@ -377,7 +390,7 @@ export class View {
    * @param {string} text
    */
   #copy(button, text) {
-    import("./copy.js").then(({ copy }) => copy(button, text, this));
+    this.attempt(import("./copy.js").then(({ copy }) => copy(button, text, this)));
   }
 
   /** @param {KeyboardEvent} event */
@@ -401,6 +414,11 @@ export class View {
     const { following, distance } = this.#follower;
     this.#latest.hidden = following || distance < 1 || !this.last;
   }
+}
+
+/** Whether who is here taps, and text is written on a keyboard that takes half of the screen. */
+function isTouched() {
+  return globalThis.matchMedia?.("(pointer: coarse)").matches;
 }
 
 /**
@@ -431,19 +449,4 @@ function iconButton(name, style, label, path, type = "button") {
   const attributes = { type, class: style, part: `button ${name}`, "data-do": name };
   const inside = slot(`${name}-label`, icon(path));
   return html("button", { ...attributes, "aria-label": label, title: label }, inside);
-}
-
-/**
- * How much of a model is loaded: the bytes of its download, or the share of what comes then.
- *
- * @param {{stage: string, loaded: number, total: number}} progress
- */
-export function amountOf({ stage, loaded, total }) {
-  if (stage !== "download") {
-    return (Math.floor((100 * loaded) / total) / 100).toLocaleString(TEXTS.locale, { style: "percent" });
-  }
-  const [size, unit, digits] = total < 1e9 ? [1e6, "megabyte", 1] : [1e9, "gigabyte", 2];
-  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
-  const whole = { ...options, style: /** @type {const} */ ("unit"), unit };
-  return `${(loaded / size).toLocaleString(TEXTS.locale, options)} / ${(total / size).toLocaleString(TEXTS.locale, whole)}`;
 }

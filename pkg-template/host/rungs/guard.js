@@ -22,7 +22,7 @@ export function guard(channel, life) {
     if (!isAnswer(event.data)) event.stopImmediatePropagation();
     const type = event.data?.type;
     greeted ||= type === "here";
-    if (greeted && FAREWELLS.includes(type)) life.abort(crashed("another script speaks to it for this page"));
+    if (greeted && FAREWELLS.includes(type)) life.abort(crashed("another script speaks for this page"));
   });
 }
 

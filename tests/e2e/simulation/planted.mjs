@@ -107,7 +107,7 @@ export const PLANTED = {
     file: "candidate.js",
     find: "if (!lock || former?.signal.aborted) return;",
     replace: "if (!lock) return;",
-    seed: 1700,
+    seed: 3700,
   },
   "a leader is never replaced": {
     file: "leader.js",

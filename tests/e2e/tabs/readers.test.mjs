@@ -44,12 +44,13 @@ for (const rung of [...SHARING, "private"]) {
         return tabs[host.tabs.find(({ you }) => you).id].generation_tokens;
       };
       // It is held once the host has made what it may make ahead.
-      let last = -1;
+      let [last, same] = [-1, 0];
       await until("the stream to be held", async () => {
         const before = last;
         last = await made();
+        same = last > 0 && last === before ? same + 1 : 0;
         await new Promise((resolve) => setTimeout(resolve, 1000));
-        return last > 0 && last === before;
+        return same === 3;
       });
       const credit = await tab.run("chunks", () => streams.unread.chunks.length);
       assert.equal(credit, 0);

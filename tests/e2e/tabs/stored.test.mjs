@@ -54,7 +54,7 @@ async function stored(tab) {
     const { prefixBytes } = await kept(tab);
     const is = prefixBytes > 0 && prefixBytes === before && prefixBytes;
     before = prefixBytes;
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
     return is;
   });
 }
