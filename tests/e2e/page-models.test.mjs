@@ -130,9 +130,7 @@ test("how far a model is loaded is the same number in all places, and never fall
   const { page } = await open(browser, `${url}?device=cpu`);
   const told = await page.evaluate(async () => {
     const [{ Picker }, { showSwitching }, { View }] = await Promise.all(
-      ["/picker.js", "/switching.js", "/tabloom/element/view/view.js", "/tabloom/element/view/amount.js"].map(
-        (path) => import(path),
-      ),
+      ["/picker.js", "/switching.js", "/tabloom/element/view/view.js"].map((path) => import(path)),
     );
     const host = document.createElement("div");
     const view = new View(host.attachShadow({ mode: "open" }), /** @type {any} */ ({ engine: () => null }));
@@ -149,9 +147,10 @@ test("how far a model is loaded is the same number in all places, and never fall
       loader.progress = { stage, loaded: share * 5_300_000, total: 5_300_000 };
       loader.dispatchEvent(new Event("progress"));
       view.progress(loader.progress);
-      // What writes the amount is loaded on demand.
-      await new Promise((written) => setTimeout(written));
       const said = (root, selector) => root.querySelector(selector).textContent;
+      // What writes it in the chat is loaded on demand.
+      const isWritten = () => said(host.shadowRoot, ".status span + span") === said(document, "#switching-part");
+      for (let tries = 0; tries < 100 && !isWritten(); tries++) await new Promise((then) => setTimeout(then, 20));
       texts.push([
         said(document, "#model-size"),
         said(document, "#switching-part"),

@@ -92,6 +92,7 @@ for (const [place, begin] of Object.entries(DOCUMENTS)) {
       const answer = await chat.send("And you?");
       const { messages } = chat;
       part("clear").click();
+      for (let tries = 0; tries < 100 && shown().length > 0; tries++) await new Promise((then) => setTimeout(then, 20));
       const left = shown();
       chat.messages = [{ role: "assistant", content: "**Good** evening" }];
       const set = shown();
