@@ -12,7 +12,8 @@ export async function available() {
 }
 
 /**
- * Waits for a lock and holds it until `signal` is aborted, or for ever; resolves when it has the lock.
+ * Waits for a lock and holds it until `signal` is aborted, or for ever; resolves when it has the lock. An engine that
+ * is released holds it for a second more: the host might notice that the page is gone before it hears what to free.
  *
  * @param {string} name
  * @param {AbortSignal} [signal]
@@ -25,7 +26,10 @@ export function hold(name, signal, robbed = () => {}) {
     const holding = () => {
       held();
       failed = robbed;
-      return new Promise((release) => signal && whenAborted(signal, () => release(null)));
+      return new Promise((release) => {
+        const end = () => (signal?.reason.details ? setTimeout(release, 1000) : release(null));
+        if (signal) whenAborted(signal, end);
+      });
     };
     navigator.locks.request(name, { signal }, holding).catch((error) => failed(error));
   });

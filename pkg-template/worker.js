@@ -25,9 +25,6 @@ async function takeLock() {
   return name;
 }
 
-/** Milliseconds to wait for the last messages of a page; its lock may be free before they come. */
-const LAST_WORDS = 250;
-
 /** Milliseconds for which a page may be silent once it has been greeted. */
 const PATIENCE = 60_000;
 
@@ -96,17 +93,7 @@ async function module(name, bundled) {
   return named;
 }
 
-/**
- * Resolves when the tab that holds a lock is gone, and what it said last has come.
- *
- * @param {string} lock
- */
-async function whenGone(lock) {
-  await whenFree(lock);
-  await new Promise((resolve) => setTimeout(resolve, LAST_WORDS));
-}
-
-/** Loads the WebAssembly module. */
+/** Loads the WebAssembly module. `whenGone` resolves when the tab that holds a lock is gone. */
 async function start() {
   completeWebGpu();
   // No load depends on it.
@@ -114,7 +101,7 @@ async function start() {
   const { Host } = await module("tabloom", () => import("./wasm/tabloom.js"));
   const claim = (/** @type {string} */ lock, /** @type {AbortSignal} */ signal) => new Claim(lock, signal);
   const open = sharing?.openStore ?? openStore;
-  const environment = { loadGrammar, whenGone, toJson, openStore: open, sweep, claim };
+  const environment = { loadGrammar, whenGone: whenFree, toJson, openStore: open, sweep, claim };
   return new Host({ ...environment, name: await lock });
 }
 

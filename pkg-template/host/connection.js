@@ -52,7 +52,7 @@ export class Connection {
     if (host) whenFree(host, { mode: "shared", signal }).then(gone, () => {});
     // By this lock the host notices that the page is gone.
     const tab = host && `tabloom tab ${crypto.randomUUID()}`;
-    const robbed = () => life.abort(new Departure("the page's lock was taken away"));
+    const robbed = () => life.abort(new Departure("the page's lock was stolen"));
     if (tab) await within(hold(tab, signal, robbed), life, { freezes });
     const introduction = { version: VERSION, protocol: PROTOCOL, tab, visible: visible(), isolation };
     const hello = connection.request({ type: "hello", ...introduction });

@@ -314,6 +314,6 @@ class Death extends Error {
  * @param {any} cause
  */
 function gaveUp(when, cause) {
-  const message = `the engine's worker failed again and again ${when}. Reload the page. Last failure: ${cause.message}`;
+  const message = `the engine's worker failed again and again ${when}. Reload the page. Last: ${cause.message}`;
   return new TabloomError({ code: "engine_crashed", message, details: { cause: cause.code } });
 }

@@ -139,7 +139,7 @@ export class Candidate {
       // The message names the lock that the worker holds as long as it lives.
       worker.onmessage = (/** @type {MessageEvent<Leading>} */ { data }) => {
         this.loads = false;
-        if (!data.host) return failed(noHost("leader", "its worker, a script of another origin, is denied Web Locks"));
+        if (!data.host) return failed(noHost("leader", "its worker, from another origin, is denied Web Locks"));
         whenFree(data.host, { mode: "shared", signal }).then(ended, ended);
       };
       const since = this.#office + SINCE;

@@ -42,7 +42,7 @@ export class Leader {
   async open(life) {
     // A candidate that has begun to lead may fail while locks are asked for.
     this.#life = life;
-    if (!(await available())) throw noHost("leader", "the browser denies Web Locks here");
+    if (!(await available())) throw noHost("leader", "the browser denies Web Locks");
     await this.#candidate.inquire();
     life.signal.throwIfAborted();
     this.#candidate.stand();
@@ -103,7 +103,7 @@ export class Leader {
           if (!(await candidate.knows(epoch)) || life.signal.aborted) return;
           candidate.epoch = Math.max(candidate.epoch, epoch);
           if (waiting) join();
-          else if (epoch > joined) life.abort(crashed("another has taken its place"));
+          else if (epoch > joined) life.abort(crashed("another leads"));
         } else if (type === "leads" && epoch === joined) {
           answered();
         } else if (type === "down" && epoch === joined) {

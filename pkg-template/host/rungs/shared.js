@@ -29,7 +29,7 @@ export class Shared {
   /** @param {AbortController} life */
   async open(life) {
     if (!globalThis.SharedWorker) throw noHost(this.name, "the browser has no SharedWorker here");
-    if (!(await available())) throw noHost(this.name, "the browser denies Web Locks here");
+    if (!(await available())) throw noHost(this.name, "the browser denies Web Locks");
     if (/^data:/.test(this.#script ?? "")) throw noHost(this.name, "its script is of another origin");
     // One that fell silent is left to itself; the next has another name.
     const { held = [] } = await navigator.locks.query();

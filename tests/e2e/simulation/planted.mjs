@@ -79,7 +79,7 @@ export const PLANTED = {
   },
   "a page whose lock was taken waits": {
     file: "connection.js",
-    find: 'life.abort(new Departure("the page\'s lock was taken away"))',
+    find: 'life.abort(new Departure("the page\'s lock was stolen"))',
     replace: "{}",
   },
   "a worker whose lock was taken tells its old name": {
@@ -107,7 +107,7 @@ export const PLANTED = {
     file: "candidate.js",
     find: "if (!lock || former?.signal.aborted) return;",
     replace: "if (!lock) return;",
-    seed: 3700,
+    seed: 1700,
   },
   "a leader is never replaced": {
     file: "leader.js",
