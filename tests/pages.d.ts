@@ -94,3 +94,4 @@ declare var watching: Own;
 declare var whole: Own;
 declare var worker: Own;
 declare var writing: Own;
+declare var warned: Own;

@@ -127,6 +127,12 @@ export async function waitUntil(page, holds, argument) {
   }
 }
 
+/** Runs in a page: from then on `warned` fills up with the errors that developers are told in its console. */
+export function noteWarnings() {
+  globalThis.warned = [];
+  console.warn = ({ message }) => void globalThis.warned.push(message);
+}
+
 /** Lets a page read what it has written to the clipboard. */
 export async function allowClipboard(page) {
   if (!FIREFOX) await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { launch, testBeyondFirefox, waitUntil } from "./browser.mjs";
+import { launch, noteWarnings, testBeyondFirefox, waitUntil } from "./browser.mjs";
 import { FIREFOX } from "./firefox.mjs";
 import { holdAnswers, holdable } from "./hold.mjs";
 import { goldens } from "./package.mjs";
@@ -221,13 +221,6 @@ async function tab() {
       ),
   };
 }
-
-/** From now on `warned` fills up with what developers are told in a page's console. */
-const listen = (page) =>
-  page.evaluate(() => {
-    globalThis.warned = [];
-    console.warn = ({ message }) => globalThis.warned.push(message);
-  });
 
 /** Drags the content of an element down by touch, as a finger would. */
 async function drag(page, element, pixels) {
@@ -535,7 +528,7 @@ test("a page shows code and formulas its own way, once they are final", async ()
 
 test("what a page's own renderers throw is told to developers, once for each", async () => {
   const { page, problems } = await fake();
-  await listen(page);
+  await page.evaluate(noteWarnings);
   const told = await page.evaluate(async () => {
     await import(`${new URL("tabloom/element/prose/enrich.js", location.href)}`);
     const { renderers } = /** @type {typeof TabloomChat} */ (customElements.get("tabloom-chat"));
@@ -1249,7 +1242,7 @@ test("where what it takes cannot be loaded, a conversation is not deleted, and w
   ]) {
     const { page, chat, input } = await fake();
     await page.route(`**/element/${module}.js`, (route) => route.abort());
-    await listen(page);
+    await page.evaluate(noteWarnings);
     await input.fill("one");
     await input.press("Enter");
     await answerOf(page, 1, "First.");
@@ -1442,12 +1435,10 @@ test("a failed answer is told, its question stays, and is answered on request", 
   await input.fill("one");
   await input.press("Enter");
   await page.waitForFunction(() => answers.length === 1);
-  const [warning] = await Promise.all([
-    page.waitForEvent("console", (message) => message.type() === "warning"),
-    page.evaluate(() => answers[0].fail("the model <b>is</b> tired", "tired")),
-  ]);
-  assert.match(warning.text(), /the model <b>is<\/b> tired/);
+  await page.evaluate(noteWarnings);
+  await page.evaluate(() => answers[0].fail("the model <b>is</b> tired", "tired"));
   await until(page, "error");
+  assert.deepEqual(await page.evaluate(() => warned), ["the model <b>is</b> tired"]);
   const alert = chat.getByRole("alert");
   assert.match(await alert.textContent(), /Something unexpected happened\. Try again, or reload the page\./);
   assert.equal(await alert.getAttribute("title"), "the model <b>is</b> tired");
@@ -1690,7 +1681,7 @@ test("a new chat that is taken back loses nothing of what another tab has asked 
 
 test("what the browser does not keep is told, to visitors and developers once", async () => {
   const { page, chat, ask, end } = await tab();
-  await listen(page);
+  await page.evaluate(noteWarnings);
   await page.evaluate(() => {
     Storage.prototype.setItem = () => {
       throw new DOMException("There is no room.", "QuotaExceededError");

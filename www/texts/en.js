@@ -4,7 +4,7 @@ export default {
     software: "No graphics hardware found: using a software adapter (slow). {adapter}",
     withoutGpu: "This browser offers no WebGPU, so the model runs on the processor, which is slower.",
     processor: "Running on the processor, without WebGPU: larger models will be slow.",
-    notLoaded: "This view could not be loaded. Check your connection, and open it again.",
+    notLoaded: "This view could not be loaded. Check your connection, and open it again or reload the page.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],

@@ -96,7 +96,7 @@ export default {
     software: "No se encontró hardware gráfico: se usa un adaptador por software (lento). {adapter}",
     withoutGpu: "Este navegador no ofrece WebGPU, así que el modelo usa el procesador, que es más lento.",
     processor: "Se ejecuta en el procesador, sin WebGPU: los modelos más grandes serán lentos.",
-    notLoaded: "No se pudo cargar esta vista. Compruebe su conexión y vuelva a abrirla.",
+    notLoaded: "No se pudo cargar esta vista. Compruebe su conexión y vuelva a abrirla, o recargue la página.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],

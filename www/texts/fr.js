@@ -97,7 +97,7 @@ export default {
     software: "Aucun matériel graphique trouvé : un adaptateur logiciel est utilisé (lent). {adapter}",
     withoutGpu: "Ce navigateur ne propose pas WebGPU : le modèle utilise le processeur, plus lent.",
     processor: "S’exécute sur le processeur, sans WebGPU : les modèles plus grands seront lents.",
-    notLoaded: "Cette vue n’a pas pu être chargée. Vérifiez votre connexion et rouvrez-la.",
+    notLoaded: "Cette vue n’a pas pu être chargée. Vérifiez votre connexion et rouvrez-la, ou rechargez la page.",
   },
   format: {
     units: ["o", "ko", "Mo", "Go"],

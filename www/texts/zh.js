@@ -92,7 +92,7 @@ export default {
     software: "未找到图形硬件，正在使用软件适配器（较慢）。{adapter}",
     withoutGpu: "此浏览器不支持 WebGPU，模型改在较慢的处理器上运行。",
     processor: "未使用 WebGPU，在处理器上运行，较大的模型会很慢。",
-    notLoaded: "无法加载此视图。请检查网络连接，然后重新打开。",
+    notLoaded: "无法加载此视图。请检查网络连接，然后重新打开此视图，或刷新页面。",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
