@@ -97,7 +97,8 @@ export default {
     software: "Keine Grafikhardware gefunden: Ein Software-Adapter wird verwendet (langsam). {adapter}",
     withoutGpu: "Dieser Browser bietet kein WebGPU. Das Modell läuft deshalb auf dem Prozessor, was langsamer ist.",
     processor: "Läuft auf dem Prozessor, ohne WebGPU: Größere Modelle sind langsam.",
-    notLoaded: "Diese Ansicht konnte nicht geladen werden. Die Verbindung prüfen und die Ansicht erneut öffnen oder die Seite neu laden.",
+    notLoaded:
+      "Diese Ansicht konnte nicht geladen werden. Die Verbindung prüfen und die Ansicht erneut öffnen oder die Seite neu laden.",
   },
   format: {
     units: ["B", "kB", "MB", "GB"],
