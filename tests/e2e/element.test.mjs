@@ -1171,6 +1171,7 @@ test("a new chat can be taken back, with what was not asked yet, until something
   assert.equal(await undo.count(), 0);
 
   await anew.click();
+  await undo.waitFor();
   await input.fill("two");
   await input.press("Enter");
   await answerOf(page, 2, "No.");
