@@ -27,7 +27,7 @@ export function hold(name, signal, robbed = () => {}) {
       held();
       failed = robbed;
       return new Promise((release) => {
-        const end = () => (signal?.reason.details ? setTimeout(release, 1000) : release(null));
+        const end = () => (signal?.reason?.details ? setTimeout(release, 1000) : release(null));
         if (signal) whenAborted(signal, end);
       });
     };

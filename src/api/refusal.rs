@@ -8,6 +8,9 @@ use serde_json::Value;
 use super::neutral::Table;
 use crate::error::{Error, Result};
 
+/// What to do with a field of which nothing better is known.
+const OTHERWISE: &str = "leave it out";
+
 /// What other libraries, and people, call a parameter: the name here, or what to do instead.
 const ADVICE: &[(&str, &str)] = &[
     (
@@ -45,7 +48,7 @@ pub(crate) fn refuse_unsupported(
             message: format!(
                 "found {}, but this parameter is not supported; {}",
                 brief(value),
-                advice(name)
+                if prefix.is_empty() { advice(name) } else { OTHERWISE }
             ),
         }),
     }
@@ -53,7 +56,7 @@ pub(crate) fn refuse_unsupported(
 
 fn advice(name: &str) -> &'static str {
     let known = ADVICE.iter().find(|(_, names)| names.split(' ').any(|known| known == name));
-    known.map_or("leave it out", |(advice, _)| advice)
+    known.map_or(OTHERWISE, |(advice, _)| advice)
 }
 
 pub(crate) fn invalid(param: impl Into<String>, found: impl Display, expected: &str) -> Error {

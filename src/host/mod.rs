@@ -293,6 +293,7 @@ impl<E: Executor + 'static> Host<E> {
                 }
             }
             // Evict a model that no tab uses, or do with less, and load again.
+            // Given up meanwhile: nothing makes room for it.
             Err(_) if !self.has(model) => {}
             Err(Error::OutOfMemory { .. }) if self.models.evict() || self.models.spare(model) => {
                 self.tasks.extend(self.models.get(model).map(|entry| Task::Load {

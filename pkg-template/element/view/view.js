@@ -277,7 +277,11 @@ export class View {
     this.refresh();
   }
 
-  /** @param {Promise<unknown>} action for which something is loaded first, which may fail */
+  /**
+   * Tells the visitor where something cannot be done.
+   *
+   * @param {Promise<unknown>} action for which something is loaded first
+   */
   attempt(action) {
     action.catch((error) => {
       console.warn(error);
