@@ -47,6 +47,8 @@ pub struct Engine<E> {
     /// When the device last ended a step, of this engine or of another.
     freed: Duration,
     closed: bool,
+    /// Steps that have ended.
+    steps: u64,
 }
 
 struct Submitted {
@@ -69,6 +71,7 @@ impl<E: Executor> Engine<E> {
             in_flight: VecDeque::new(),
             freed: Duration::ZERO,
             closed: false,
+            steps: 0,
         }
     }
 
@@ -207,9 +210,19 @@ impl<E: Executor> Engine<E> {
             }
         }
         if cfg!(debug_assertions) {
-            self.scheduler.check_integrity(self.in_flight.iter().map(|submitted| &submitted.plan));
+            self.check_integrity();
         }
         took
+    }
+
+    /// Checks the scheduler after a step: after each with a small cache, after one in many and the last with a
+    /// large one, as a check takes time for each block.
+    fn check_integrity(&mut self) {
+        let blocks = self.executor.capacity().blocks as u64;
+        if self.steps.is_multiple_of(1 + blocks / 100) || self.is_idle() {
+            self.scheduler.check_integrity(self.in_flight.iter().map(|submitted| &submitted.plan));
+        }
+        self.steps += 1;
     }
 
     /// Notes that the device has just ended another engine's step: the steps of this one that are in flight

@@ -45,7 +45,7 @@ export class Host {
   async connect(port) {
     // The host may be busy before it listens.
     await new Promise((resolve) => setTimeout(resolve));
-    const tab = { port, calls: new Map(), model: null };
+    const tab = { port, calls: new Map(), model: null, known: false, name: null };
     this.#tabs.add(tab);
     port.onmessage = async ({ data }) => {
       await this.#ready;
@@ -59,7 +59,7 @@ export class Host {
     const send = (answer) => port.postMessage({ id, ...answer });
     const fail = (code) => send({ type: "error", error: { code, message: `${code}, says the host` } });
     if (type === "hello") {
-      tab.known = true;
+      Object.assign(tab, { known: true, name: message.tab });
       const { fate, pause } = await report(message);
       await new Promise((resolve) => setTimeout(resolve, pause));
       if (fate === "version_mismatch") {
@@ -113,7 +113,7 @@ export class Host {
     if (!this.#tabs.delete(tab)) return;
     tab.calls.clear();
     tab.port.close();
-    report({ type: "left", free });
+    report({ type: "left", tab: tab.name, free });
   }
 
   #meet(fate, fail) {

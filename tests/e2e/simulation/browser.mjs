@@ -1,7 +1,7 @@
 // A browser of the simulation: pages and workers of one site, and what they share.
 import { Target } from "./events.mjs";
 import { Locks, lockManager } from "./locks.mjs";
-import { Channels, channelPair } from "./ports.mjs";
+import { Channels, Port, channelPair } from "./ports.mjs";
 import { Realm } from "./realm.mjs";
 
 /** Milliseconds for which a SharedWorker may outlive its pages. */
@@ -123,7 +123,10 @@ export class Browser {
     for (const worker of realm.workers) this.kill(worker);
     for (const home of this.#shared.values()) {
       if (home.worker === realm) this.#shared.delete(home.key);
-      else if (home.owners.delete(realm)) this.#mayEnd(home);
+      else if (home.owners.delete(realm)) {
+        if (home.creator === realm && home.owners.size > 0 && this.climate.strikes("move")) this.#move(home);
+        else this.#mayEnd(home);
+      }
     }
   }
 
@@ -253,21 +256,50 @@ export class Browser {
   #connect(page, name, port, handle) {
     let home = this.#shared.get(name);
     if (!home) {
-      const worker = this.#realm(`shared worker ${++this.#count}`, page.version);
-      worker.shared = true;
-      home = new SharedHome(name, worker, page);
+      home = new SharedHome(name, page, this.#sharedWorker(page.version));
       this.#shared.set(name, home);
-      const { handles } = home;
-      this.#load(worker, () => {
-        for (const [page, handle] of handles)
-          page.later(this.world.delay(), () => handle.onerror?.(new Event("error")));
-      });
+      this.#run(home);
     }
     const { worker, owners, handles } = home;
     owners.add(page);
+    home.ports.push(port.peer);
     if (!worker.loaded) handles.push([page, handle]);
+    this.#join(port, worker);
+  }
+
+  #sharedWorker(version) {
+    const worker = this.#realm(`shared worker ${++this.#count}`, version);
+    worker.shared = true;
+    return worker;
+  }
+
+  #run({ worker, handles }) {
+    this.#load(worker, () => {
+      for (const [page, handle] of handles) page.later(this.world.delay(), () => handle.onerror?.(new Event("error")));
+    });
+  }
+
+  #join(port, worker) {
     port.move(worker);
     this.#soon(worker, () => worker.self.dispatchEvent(Object.assign(new Event("connect"), { ports: [port] })));
+  }
+
+  /** Runs a SharedWorker anew elsewhere, with the ports that it had, as WebKit does when its creator is gone. */
+  #move(home) {
+    const { worker: former, owners } = home;
+    former.end();
+    this.realms.delete(former);
+    [home.creator] = owners;
+    home.worker = this.#sharedWorker(former.version);
+    this.world.note(former.name, "is moved and is now", home.worker.name);
+    this.#run(home);
+    home.ports = home.ports.filter(({ closed }) => !closed);
+    for (const mine of home.ports) {
+      const its = new Port(mine.realm);
+      Object.assign(its, { peer: mine });
+      mine.peer = its;
+      this.#join(its, home.worker);
+    }
   }
 
   #mayEnd(home) {
@@ -281,10 +313,12 @@ class SharedHome {
   /** @type {Set<Realm>} */
   owners = new Set();
   handles = [];
+  /** The pages' ends of its ports. @type {Port[]} */
+  ports = [];
 
-  constructor(key, worker, creator) {
+  constructor(key, creator, worker) {
     this.key = key;
-    this.worker = worker;
     this.creator = creator;
+    this.worker = worker;
   }
 }

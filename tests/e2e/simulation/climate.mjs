@@ -29,6 +29,7 @@ const FAULTS = {
   // Of tabs and workers.
   crash: 0.3,
   kill: 0.3,
+  move: 1,
 };
 
 /** Those that lose no host. */

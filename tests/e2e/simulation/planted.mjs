@@ -107,7 +107,6 @@ export const PLANTED = {
     file: "candidate.js",
     find: "if (!lock || former?.signal.aborted) return;",
     replace: "if (!lock) return;",
-    seed: 1700,
   },
   "a leader is never replaced": {
     file: "leader.js",
@@ -119,6 +118,16 @@ export const PLANTED = {
   "a worker outlives its engine": {
     file: "private.js",
     find: "whenAborted(life.signal, () => worker.terminate());",
+    replace: "",
+  },
+  "a released engine's lock is free before the host has heard of it": {
+    file: "locks.js",
+    find: "signal?.reason?.details ? setTimeout(release, 1000) : release(null)",
+    replace: "release(null)",
+  },
+  "a released engine does not say what to free": {
+    file: "greeting.js",
+    find: "free: reason?.details?.free",
     replace: "",
   },
   "a page that is left keeps its host": {
@@ -135,7 +144,6 @@ export const PLANTED = {
     file: "worker.js",
     find: "for (const port of ports) notify(port, error);",
     replace: "",
-    seed: 223,
   },
   "a worker keeps ports that never spoke": {
     file: "worker.js",

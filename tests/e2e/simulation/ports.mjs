@@ -9,8 +9,7 @@ export class Port extends Target {
   /** @type {Port} */
   peer;
   closed = false;
-  /** What was sent last, for reports. */
-  last = "";
+  #sent = null;
   #line = new Line();
   #early = [];
   #started = false;
@@ -23,10 +22,15 @@ export class Port extends Target {
     realm.ports.add(this);
   }
 
+  /** What was sent last, for reports. */
+  get last() {
+    return this.#sent ? `(last sent: ${JSON.stringify(this.#sent).slice(0, 80)})` : "";
+  }
+
   postMessage(message, transferred = []) {
     const data = structuredClone(message);
     if (this.closed) return;
-    this.last = `(last sent: ${JSON.stringify(data).slice(0, 80)})`;
+    this.#sent = data;
     const event = Object.assign(new Event("message"), { data, ports: transferred });
     for (const port of transferred) port.realm.ports.delete(port);
     for (let times = this.realm.browser.times(data); times > 0; times--) {

@@ -46,6 +46,10 @@ class Visit {
   calls = [];
   /** Since when two lead at once. */
   #rivals = null;
+  /** Workers by the locks of the engines that have greeted them. @type {Map<string, any>} */
+  #hosts = new Map();
+  /** The locks of engines that hosts have heard to be released. */
+  #released = new Set();
 
   constructor(seed, versions) {
     const world = new World(seed);
@@ -163,13 +167,21 @@ class Visit {
   /** All leave: nothing is left. */
   async #parting() {
     const { world, browser, climate } = this;
+    const released = [];
     for (const tab of this.tabs) {
       if (world.chance(0.5)) continue;
       for (const engine of tab.engines) this.#ask(tab, engine, world.pick([stream, whole]));
-      tab.closeEngines();
+      const how = world.pick(["close", "release"]);
+      if (how === "release") released.push(...browser.locks.of(tab.page));
+      for (const engine of tab.engines) tab.closeEngine(engine, how);
     }
     await world.pass(FAREWELL);
     if (world.broken) return;
+    for (const lock of released) {
+      const worker = this.#hosts.get(lock);
+      if (worker?.runs && !worker.stuck && !this.#released.has(lock))
+        world.blame(`${worker.name} was not told that the engine of ${lock} was released`);
+    }
     for (const { what, page, outcome } of this.calls) {
       if (page.alive && !outcome) world.blame(`${what} of ${page.name} has not ended with its engine`);
     }
@@ -236,7 +248,7 @@ class Visit {
         );
         if (open.length > 0) this.#abort(world.pick(open));
       },
-      "close the engine": () => engine && world.chance(0.3) && tab.closeEngine(engine),
+      "close the engine": () => engine && world.chance(0.3) && tab.closeEngine(engine, world.pick(["close", "release"])),
     };
     const asking = [stream, stream, stream, whole, embed, metrics, unsendable];
     const name = world.pick([...Object.keys(actions), "abort", ...asking]);
@@ -400,6 +412,11 @@ class Visit {
       if (strikes("stall")) return stuck({ fate: "stall" });
       return strikes("broken") ? { fate: "broken" } : {};
     }
+    if (report.type === "left") {
+      if (report.free) this.#released.add(report.tab);
+      return {};
+    }
+    if (report.tab) this.#hosts.set(report.tab, realm);
     if (report.type === "hello") return strikes("slow") ? { pause: 20_000 * world.random() } : {};
     const fate = strikes("trap", "reject", "close", "freeze", "stick", "device_lost");
     if (report.type === "load")
@@ -472,16 +489,12 @@ class Tab {
     this.show(true);
   }
 
-  closeEngine(engine) {
+  closeEngine(engine, how = "close") {
     const { page } = this;
-    page.world.note(page.name, "closes an engine");
+    page.world.note(page.name, `${how}s an engine`);
     this.engines = this.engines.filter((other) => other !== engine);
     this.closed.add(engine);
-    page.task(() => engine.close());
-  }
-
-  closeEngines() {
-    for (const engine of this.engines) this.closeEngine(engine);
+    page.task(() => engine[how]());
   }
 }
 
@@ -501,6 +514,7 @@ async function stream(engine, call, signal, world, page) {
   const params = { messages: [], n, user: call.number, stream: true, stream_options: { include_usage: usage } };
   const choices = Array.from({ length: n }, () => ({ role: false, text: "", end: null }));
   const ids = new Set();
+  const all = upTo(call.count);
   let [chunks, usages] = [0, 0];
   for await (const chunk of await engine.chat.completions.create(params, { signal })) {
     expect(call.outcome === null, "a chunk after the end");
@@ -512,7 +526,7 @@ async function stream(engine, call, signal, world, page) {
       expect(Boolean(delta.role) !== choice.role, `choice ${index} has a role twice or late`);
       choice.role = true;
       const text = choice.text + (delta.content ?? "");
-      expect(upTo(call.count).startsWith(text), `choice ${index} goes on with ${delta.content} after ${choice.text}`);
+      expect(all.startsWith(text), `choice ${index} goes on with ${delta.content} after ${choice.text}`);
       Object.assign(choice, { text, end: finish_reason });
     }
     if (++chunks > leaves) return;
@@ -520,7 +534,7 @@ async function stream(engine, call, signal, world, page) {
   }
   expect(ids.size === 1, `${ids.size} ids`);
   expect(usages === Number(usage), `${usages} times usage`);
-  for (const { text, end } of choices) expect(end && text === upTo(call.count), `an answer ends with ${text}`);
+  for (const { text, end } of choices) expect(end && text === all, `an answer ends with ${text}`);
 }
 
 async function whole(engine, call, signal) {
