@@ -248,7 +248,8 @@ class Visit {
         );
         if (open.length > 0) this.#abort(world.pick(open));
       },
-      "close the engine": () => engine && world.chance(0.3) && tab.closeEngine(engine, world.pick(["close", "release"])),
+      "close the engine": () =>
+        engine && world.chance(0.3) && tab.closeEngine(engine, world.pick(["close", "release"])),
     };
     const asking = [stream, stream, stream, whole, embed, metrics, unsendable];
     const name = world.pick([...Object.keys(actions), "abort", ...asking]);
