@@ -22,8 +22,9 @@ before(async () => {
 after(() => server?.stop());
 
 /** Status and body of a request on a connection of its own, with headers that `fetch` would not send. */
-async function raw(path, headers, url = server.url) {
-  const [response] = await once(request(`${url}${path}`, { headers, agent: false }).end(), "response");
+async function raw(path, headers, url = server.url, sent = null) {
+  const method = sent ? "POST" : "GET";
+  const [response] = await once(request(`${url}${path}`, { method, headers, agent: false }).end(sent), "response");
   let body = "";
   for await (const chunk of response.setEncoding("utf8")) body += chunk;
   return { status: response.statusCode, body };
@@ -117,13 +118,10 @@ test("the largest lists of tokens take little memory, and nobody's turn", async 
 
 test("two hundred large bodies at once get an answer each, in little memory", async () => {
   const before = await peak();
-  const body = tokens("input", 1.9 * MIB);
-  const asked = async () => {
-    const response = await post("/v1/embeddings", body);
-    await response.arrayBuffer();
-    return response.status;
-  };
-  const large = Array.from({ length: 200 }, asked);
+  // `fetch` would copy it two hundred times before it sends the heads, for which the server waits five seconds.
+  const body = Buffer.from(tokens("input", 1.9 * MIB));
+  const asked = () => raw("/v1/embeddings", { "content-type": "application/json" }, server.url, body);
+  const large = Array.from({ length: 200 }, () => asked().then(({ status }) => status));
   await answersOthers();
   const statuses = new Set(await Promise.all(large));
   await answersOthers();
