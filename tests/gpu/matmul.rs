@@ -118,10 +118,19 @@ fn first_and_last(bench: &Bench) -> [Tuning; 2] {
 }
 
 #[test]
-fn every_layout() {
+fn every_layout_without_barriers() {
+    every_layout(|[without, _]| without);
+}
+
+#[test]
+fn every_layout_by_the_kernels_of_graphics_hardware() {
+    every_layout(|[_, best]| best);
+}
+
+fn every_layout(choose: fn([Tuning; 2]) -> Tuning) {
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
-        let tunings = first_and_last(&bench);
+        let tunings = [choose(first_and_last(&bench))];
         for layout in LAYOUTS {
             for rows in [1, 5, 70] {
                 let op = product(layout, (131, 172), Store, rows);
@@ -133,7 +142,7 @@ fn every_layout() {
             let k = if matches!(layout.record(), Some((256, _))) { 512 } else { 172 };
             for rows in [5, 70] {
                 let op = product(layout, (131, k), Store, rows);
-                Case::new(&mut rng, op, rows).check(&mut bench, &tunings[1..]).await;
+                Case::new(&mut rng, op, rows).check(&mut bench, &tunings).await;
             }
         }
     });
@@ -152,10 +161,19 @@ fn every_regime() {
 }
 
 #[test]
-fn every_output() {
+fn every_output_without_barriers() {
+    every_output(|[without, _]| without);
+}
+
+#[test]
+fn every_output_by_the_kernels_of_graphics_hardware() {
+    every_output(|[_, best]| best);
+}
+
+fn every_output(choose: fn([Tuning; 2]) -> Tuning) {
     pollster::block_on(async {
         let (mut bench, mut rng) = (Bench::open().await, seeded());
-        let tunings = first_and_last(&bench);
+        let tunings = [choose(first_and_last(&bench))];
         let layout = Layout::W4 { group: 64 };
         for rows in [2, 70] {
             let norm = (rows <= 16).then_some(EPS);

@@ -58,8 +58,8 @@ pub fn native() -> Result<Tally> {
     failed.pop().map_or_else(|| tally.check(), Err)
 }
 
-/// Parts of the names of tests that one adapter is enough for: they use none, or run whole models by the
-/// kernels of graphics hardware, which takes minutes where barriers are emulated.
+/// Parts of the names of tests that one adapter is enough for: they use none, or run whole models, or products
+/// of all layouts, by the kernels of graphics hardware, which takes minutes where barriers are emulated.
 pub const ON_ONE_ADAPTER: [&str; 3] =
     ["models::the_cpu_agrees", "same_answer::on_the_cpu", "kernels_of_graphics_hardware"];
 
