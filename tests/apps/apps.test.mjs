@@ -62,6 +62,7 @@ const OTHERS = {
   "service-worker": { dist: "dist", offline: true },
   vitest: { tests: true },
   jest: { tests: true },
+  "jest-react": { tests: true },
 };
 
 /** The chapters of the guide, and the apps that have their lines. */
@@ -98,7 +99,7 @@ test("the lines of the guides are in the apps", async () => {
   assert.deepEqual(titles, Object.keys(GUIDE));
   for (const [i, chapter] of chapters.entries()) await hasLines(GUIDE[titles[i]], chapter);
   const [, inTests] = /^### Without a browser$(.*?)^##/ms.exec(await guide("embed-a-chat"));
-  await hasLines(["vitest", "jest"], inTests);
+  await hasLines(["vitest", "jest", "jest-react"], inTests);
 });
 
 for (const name of chosen) {
