@@ -58,8 +58,7 @@ export function noHost(host, reason, advice = 'Load with host "auto", or check w
 /** A host that may be alive, but does not answer. */
 export class Silence extends TabloomError {
   constructor() {
-    const { code, message } = crashed("it does not answer");
-    super({ code, message });
+    super(crashed("it does not answer"));
   }
 }
 
@@ -68,8 +67,7 @@ export class Gone extends TabloomError {
   moved = false;
 
   constructor() {
-    const { code, message } = crashed("it is gone");
-    super({ code, message });
+    super(crashed("it is gone"));
   }
 }
 

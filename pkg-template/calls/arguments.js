@@ -14,7 +14,7 @@ const [LEVELS, LONGEST] = [100, 20_000_000];
 /**
  * What `use` makes of a copy of an object, which it gets at once: proxies become what they stand for, functions are
  * left out, and numbers that JSON lacks become strings, which the engine refuses. Rejects where a value is no JSON,
- * and names the place.
+ * or is what JSON would make an empty object of, such as a Map; and names the place.
  *
  * @template R
  * @param {object} value
@@ -34,12 +34,16 @@ export async function plain(value, use) {
 
 /** @param {unknown} value */
 function copied(value) {
-  const written = (/** @type {string} */ _, /** @type {unknown} */ it) =>
-    typeof it === "number" && !Number.isFinite(it) ? `${it}` : it;
+  const written = (/** @type {string} */ _, /** @type {any} */ it) => {
+    // Of what can be iterated, JSON knows lists and texts, which have this method.
+    if (it?.[Symbol.iterator] && !it.concat) throw new RangeError();
+    return typeof it === "number" && !Number.isFinite(it) ? `${it}` : it;
+  };
   const text = JSON.stringify(value, written) ?? null;
-  if (text?.length > LONGEST) throw new RangeError(`more than ${LONGEST} characters`);
   const copy = JSON.parse(text);
-  if (isDeeper(copy, LEVELS)) throw new RangeError(`more than ${LEVELS} levels`);
+  if (text?.length > LONGEST || isDeeper(copy, LEVELS)) {
+    throw new RangeError(`more than ${LONGEST} characters or ${LEVELS} levels`);
+  }
   return copy;
 }
 

@@ -64,8 +64,7 @@ export function wrongOption(options, names) {
 
 /** @param {unknown} found */
 function noSignal(found) {
-  const kind = Object.prototype.toString.call(found).slice("[object ".length, -1);
-  return invalid("signal", `found ${kind}, expected an AbortSignal. Use controller.signal`);
+  return invalid("signal", `found ${kindOf(found)}, expected an AbortSignal. Use controller.signal`);
 }
 
 /**
@@ -113,8 +112,14 @@ function flaw(value, path, error, copied, above = []) {
       return flaw(inner, place || key, error, copied, [...above, value]);
     }
   }
-  const found = isWithin ? "an object within itself" : typeof value === "bigint" ? "a bigint" : error.message;
+  const problem = typeof value === "bigint" ? "a bigint" : error.message || kindOf(value);
+  const found = isWithin ? "an object within itself" : problem;
   return invalid(path || "request", `found what cannot be sent (${found}), expected plain values`);
+}
+
+/** @param {unknown} value such as a Map */
+function kindOf(value) {
+  return Object.prototype.toString.call(value).slice("[object ".length, -1);
 }
 
 /** @param {any} value */

@@ -7,7 +7,7 @@
 export class Stream {
   /** @type {T[]} */
   #items = [];
-  /** @type {{resolve: (result: IteratorResult<T>) => void, reject: (error: Error) => void}[]} */
+  /** @type {((result: Promise<IteratorResult<T>>) => void)[]} */
   #waiting = [];
   #ended = false;
   /** @type {Error | null} */
@@ -30,21 +30,16 @@ export class Stream {
   /** @param {T} item */
   push(item) {
     if (this.#ended) return;
-    const reader = this.#waiting.shift();
-    if (!reader) return void this.#items.push(item);
-    reader.resolve({ value: item, done: false });
-    this.#reader.onTake();
+    this.#items.push(item);
+    this.#waiting.shift()?.(this.next());
   }
 
   /** @param {Error} [error] */
   end(error) {
     if (this.#ended) return;
     this.#ended = true;
-    const [first, ...others] = this.#waiting.splice(0);
-    if (!first) this.#error = error ?? null;
-    else if (error) first.reject(error);
-    else first.resolve({ value: undefined, done: true });
-    for (const reader of others) reader.resolve({ value: undefined, done: true });
+    this.#error = error ?? null;
+    for (const resolve of this.#waiting.splice(0)) resolve(this.next());
   }
 
   /** @returns {Promise<IteratorResult<T>>} */
@@ -59,8 +54,7 @@ export class Stream {
       this.#error = null;
       return Promise.reject(error);
     }
-    if (this.#ended) return Promise.resolve({ value: undefined, done: true });
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+    return this.#ended ? this.return() : new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   /** @returns {Promise<IteratorResult<T>>} */

@@ -10,9 +10,11 @@
  * @param {number} [levels] of lists and plain objects, as many as options have
  */
 export function copied(value, levels = 5) {
-  if (!levels || !/^(Array|Object)$/.test(value?.constructor?.name)) return value;
-  const copy = new value.constructor();
-  for (const name in value) copy[name] = name === "inputSchema" ? value[name] : copied(value[name], levels - 1);
+  if (!levels || Object(value) !== value) return value;
+  const given = value[Symbol.iterator] ? [...value] : value;
+  if (!/^(Array|Object)$/.test(given.constructor?.name)) return given;
+  const copy = new given.constructor();
+  for (const name in given) copy[name] = name === "inputSchema" ? given[name] : copied(given[name], levels - 1);
   return copy;
 }
 

@@ -24,6 +24,10 @@ import { visit } from "./visitor.mjs";
  * @property {boolean} [tests] whether its build runs its tests, and makes nothing to visit
  */
 
+/** All that a site can forbid, and Trusted Types required of a policy of its own. */
+const STRICT = `default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self';
+  require-trusted-types-for 'script'; trusted-types app`.replace(/\s+/g, " ");
+
 const NEXT = { base: "/below/", pages: ["", "alone", "engine"] };
 
 /** Those that every run of the tests has. @type {Record<string, App>} */
@@ -37,22 +41,19 @@ const DEFAULT = {
 
 /** @type {Record<string, App>} */
 const OTHERS = {
-  angular: { dist: "dist/app/browser" },
-  astro: { dist: "dist" },
+  angular: { dist: "dist/app/browser", base: "/below/" },
+  astro: { dist: "dist", base: "/below/" },
   "astro-6": { dist: "dist" },
   "next-webpack": { ...NEXT, of: "next", script: "build:webpack" },
-  nuxt: {},
-  parcel: { dist: "dist" },
-  rollup: { dist: "dist" },
-  sveltekit: { dist: "build" },
+  nuxt: { base: "/below/" },
+  parcel: { dist: "dist", base: "/below/" },
+  rollup: { dist: "dist", base: "/below/" },
+  sveltekit: { dist: "build", base: "/below/" },
   "vite-7": { dist: "dist" },
   "vite-vue": { dist: "dist" },
-  webpack: { dist: "dist" },
-  strict: {
-    dist: "dist",
-    policy: `default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self';
-      require-trusted-types-for 'script'; trusted-types app`.replace(/\s+/g, " "),
-  },
+  webpack: { dist: "dist", base: "/below/" },
+  strict: { dist: "dist", policy: STRICT },
+  "webpack-strict": { dist: "dist", of: "webpack", script: "build:strict", policy: STRICT },
   nonce: {
     dist: "dist",
     policy: "default-src 'none'; script-src 'nonce-cmFuZG9t' 'strict-dynamic' 'wasm-unsafe-eval'; connect-src 'self'",
@@ -61,6 +62,7 @@ const OTHERS = {
   "service-worker": { dist: "dist", offline: true },
   vitest: { tests: true },
   jest: { tests: true },
+  "jest-react": { tests: true },
 };
 
 /** The chapters of the guide, and the apps that have their lines. */
@@ -73,7 +75,8 @@ const GUIDE = {
   "Vite before 8": ["vite-7", "astro-6"],
   Angular: ["angular"],
   "esbuild and Rollup": ["esbuild", "rollup"],
-  "Trusted Types": ["strict"],
+  "Below a path": ["vite-react", "astro", "sveltekit", "nuxt", "next", "angular", "parcel", "webpack", "rollup"],
+  "Trusted Types": ["strict", "webpack"],
   "Service workers": ["service-worker", "pwa"],
 };
 
@@ -96,7 +99,7 @@ test("the lines of the guides are in the apps", async () => {
   assert.deepEqual(titles, Object.keys(GUIDE));
   for (const [i, chapter] of chapters.entries()) await hasLines(GUIDE[titles[i]], chapter);
   const [, inTests] = /^### Without a browser$(.*?)^##/ms.exec(await guide("embed-a-chat"));
-  await hasLines(["vitest", "jest"], inTests);
+  await hasLines(["vitest", "jest", "jest-react"], inTests);
 });
 
 for (const name of chosen) {
@@ -125,11 +128,15 @@ for (const name of chosen) {
 
 const guide = (name) => readFile(new URL(`../../docs/guides/${name}.md`, import.meta.url), "utf8");
 
-/** Apps have all lines of a chapter's samples. */
+/** Apps have all lines of a chapter's samples, and what its tables have as code. */
 async function hasLines(names, chapter) {
   const has = await lines(names);
   for (const [, block] of chapter.matchAll(/^```.*\n(.*?)^```$/gms)) {
     for (const line of block.split("\n")) assert.ok(has.has(line.trim()), `${names}: ${line}`);
+  }
+  const all = [...has].join("\n");
+  for (const [row] of chapter.matchAll(/^\|.*$/gm)) {
+    for (const [, code] of row.matchAll(/`([^`]+)`/g)) assert.ok(all.includes(code), `${names}: ${code}`);
   }
 }
 

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import sirv from "sirv";
 import { modelFile } from "../e2e/server.mjs";
 
-/** Where apps have their model. */
-const MODEL = "/models/my-model/";
+/** Where apps have their model, below their own path. */
+const MODEL = "models/my-model/";
 const FILES = ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"];
 
 /**
@@ -21,8 +21,8 @@ export async function serveApp(folder, { base = "/", headers = {} } = {}) {
   const files = sirv(folder, { dev: true, extensions: ["html"], setHeaders });
   const server = createServer(async (request, response) => {
     const path = request.url.split("?")[0];
-    if (path.startsWith(MODEL)) {
-      const body = await modelFile(path.slice(MODEL.length)).catch(() => null);
+    if (path.startsWith(base + MODEL)) {
+      const body = await modelFile(path.slice((base + MODEL).length)).catch(() => null);
       return response.writeHead(body ? 200 : 404, all).end(body);
     }
     const missing = () => response.writeHead(404).end();

@@ -31,7 +31,7 @@ export async function visit(context, address, then) {
     await heard(page);
     await then?.(page);
   } catch (error) {
-    problems.push(`${error}`, ...(await page.locator("output, [part~=error]").allInnerTexts()));
+    problems.push(`${error}`, ...(await page.locator("output, [part~=error]:visible").allInnerTexts()));
   }
   assert.deepEqual(problems, []);
 }

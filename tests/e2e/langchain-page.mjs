@@ -2,6 +2,7 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
+import { createAgent, createMiddleware } from "langchain";
 import { z } from "zod";
 
 /**
@@ -15,9 +16,25 @@ export function langchain({ fetch, info }) {
   const fields = { model, apiKey: "none", maxRetries: 0, configuration };
   return {
     HumanMessage,
-    tool,
+    createAgent,
+    createMiddleware,
     z,
+    weather,
     chat: (/** @type {object} */ more) => new ChatOpenAI({ ...fields, temperature: 0, ...more }),
     embeddings: new OpenAIEmbeddings(fields),
   };
+}
+
+/**
+ * A tool that notes the cities for which it is called.
+ *
+ * @param {string[]} cities
+ */
+function weather(cities) {
+  const schema = z.object({ city: z.enum(["Paris", "Rome"]) });
+  const tell = (/** @type {z.infer<typeof schema>} */ { city }) => {
+    cities.push(city);
+    return `It is 21 degrees in ${city}.`;
+  };
+  return tool(tell, { name: "weather", description: "Tells the weather.", schema });
 }

@@ -83,17 +83,7 @@ for (const [api, useResponsesApi] of Object.entries(APIS)) {
   test(`${api}: bound tools are called with valid arguments, and their results answered`, async () => {
     const { call, streamed, called, answer } = await page.evaluate(async (useResponsesApi) => {
       const called = [];
-      const weather = lc.tool(
-        async ({ city }) => {
-          called.push(city);
-          return `It is 21 degrees in ${city}.`;
-        },
-        {
-          name: "weather",
-          description: "Tells the weather.",
-          schema: lc.z.object({ city: lc.z.enum(["Paris", "Rome"]) }),
-        },
-      );
+      const weather = lc.weather(called);
       const chat = lc.chat({ useResponsesApi, maxTokens: 120 });
       const calling = chat.bindTools([weather], { tool_choice: "weather" });
       const messages = [new lc.HumanMessage("Is it warm in Paris?")];
@@ -110,6 +100,27 @@ for (const [api, useResponsesApi] of Object.entries(APIS)) {
     assert.ok(["Paris", "Rome"].includes(call.args.city), JSON.stringify(call));
     assert.deepEqual(streamed, [call]);
     assert.deepEqual(called, [call.args.city]);
+    assert.ok(answer.length > 0);
+  });
+
+  test(`${api}: an agent carries out its tools, and answers with what they gave`, async () => {
+    const { cities, kinds, answer } = await page.evaluate(async (useResponsesApi) => {
+      const cities = [];
+      const weather = lc.weather(cities);
+      // The built-in model calls no tool by itself.
+      const call = { type: "function", function: { name: "weather" } };
+      const first = lc.createMiddleware({
+        name: "first",
+        wrapModelCall: (request, ask) => ask(request.messages.length > 1 ? request : { ...request, toolChoice: call }),
+      });
+      const model = lc.chat({ useResponsesApi, maxTokens: 120 });
+      const agent = lc.createAgent({ model, tools: [weather], systemPrompt: "Be brief.", middleware: [first] });
+      const asked = [{ role: "user", content: "Is it warm in Paris?" }];
+      const { messages } = await agent.invoke({ messages: asked });
+      return { cities, kinds: messages.map(({ type }) => type), answer: messages.at(-1).text };
+    }, useResponsesApi);
+    assert.deepEqual(kinds, ["human", "ai", "tool", "ai"]);
+    assert.ok(["Paris", "Rome"].includes(cities[0]) && cities.length === 1, `${cities}`);
     assert.ok(answer.length > 0);
   });
 

@@ -120,11 +120,11 @@ test("options are read at the call, though what reads them is loaded then", asyn
     for (const preferBrowser of [false, true]) {
       const model = languageModel("models/one/", { ...options, preferBrowser });
       const content = [{ type: "text", value: "Hi" }];
-      const initialPrompts = [{ role: "user", content }];
+      const initialPrompts = new Set([{ role: "user", content }]);
       const outputs = [{ type: "text" }];
       const creating = model.create({ initialPrompts });
       const asking = model.availability({ expectedOutputs: outputs });
-      initialPrompts.push({ role: "wizard", content: [] });
+      initialPrompts.add({ role: "wizard", content: [] });
       content[0].value = "Hi ".repeat(100);
       outputs[0].type = "image";
       const session = await creating;

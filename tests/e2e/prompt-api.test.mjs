@@ -135,7 +135,7 @@ describe("language-model-append", () => {
   );
 });
 
-describe("language-model-availability", () => {
+describe("language-model-availability, language-model-availability-available", () => {
   gives("it is told for options that are plausible, whatever they are", async () => {
     const told = [];
     const kinds = [
@@ -398,7 +398,27 @@ describe("language-model-params", () => {
   gives("there is no params() outside of extensions", () => "params" in LanguageModel, false);
 });
 
+describe("iframe", () => {
+  gives("a frame that imports the library has a class and sessions of its own", async () => {
+    const frame = document.createElement("iframe");
+    frame.src = "bare.html";
+    document.body.append(frame);
+    await new Promise((resolve) => frame.addEventListener("load", resolve));
+    const { Engine } = /** @type {any} */ (frame.contentWindow);
+    const theirs = (await Engine.load("model/", { device: "cpu" })).languageModel();
+    const session = await theirs.create();
+    const text = await session.prompt(PROMPT);
+    return [await theirs.availability(), session instanceof theirs, session instanceof LanguageModel, text.length > 0];
+  }, ["available", true, false, true]);
+});
+
 describe("prompt/context", () => {
+  gives("language-model-measure-context-usage, language-model-measure-input-usage: one measure by two names", async () => {
+    const session = await create();
+    const usage = await session.measureContextUsage(PROMPT);
+    return [usage > 0, (await session.measureInputUsage(PROMPT)) === usage, session.contextUsage];
+  }, [true, true, 0]);
+
   gives("measure: messages of all roles, also those that begin a conversation", async () => {
     const initialPrompts = [
       { role: "system", content: "foo" },
@@ -541,7 +561,7 @@ describe("prompt/empty-inputs, prompt/streaming", () => {
 });
 
 describe("prompt, prompt/streaming", () => {
-  gives("prompt, prompt-streaming: a text, and a stream of text", async () => {
+  gives("prompt, prompt-simple-question, prompt-streaming: a text, and a stream of text", async () => {
     const session = await create();
     const stream = session.promptStreaming(PROMPT);
     const kind = Object.prototype.toString.call(stream);
@@ -612,6 +632,21 @@ describe("prompt, prompt/streaming", () => {
     },
     "the same",
   );
+});
+
+describe("prompt/multimodal", () => {
+  gives("without-image-expected-input, without-video-expected-input: pictures are refused", async () => {
+    const session = await create();
+    const pictures = [document.createElement("canvas"), document.createElement("video"), new ImageData(1, 1)];
+    const prompts = pictures.map((value) => {
+      const content = [
+        { type: "text", value: PROMPT },
+        { type: "image", value },
+      ];
+      return fault(session.prompt([{ role: "user", content }]));
+    });
+    return [await Promise.all(prompts), session.contextUsage];
+  }, [Array(3).fill("NotSupportedError"), 0]);
 });
 
 describe("response-constraint", () => {

@@ -131,15 +131,25 @@ const spoil = (how) =>
     [FOLDER, FILE, how],
   );
 
-test("the second visit asks the server for nothing", async () => {
-  assert.equal(await load(), true);
+test("the first visit asks for the files that the guide names, the second for nothing", async () => {
   const { requests } = session.server;
+  const files = () => requests.filter((path) => path.startsWith(FOLDER)).map((path) => path.slice(FOLDER.length));
   requests.length = 0;
   assert.equal(await load(), true);
-  assert.deepEqual(
-    requests.filter((path) => path.startsWith(FOLDER)),
-    [],
-  );
+  assert.deepEqual([...new Set(files())].sort(), [
+    "chat_template.jinja",
+    "chat_template.json",
+    "config.json",
+    "draft/config.json",
+    `draft/${FILE}`,
+    "generation_config.json",
+    FILE,
+    "tokenizer.json",
+    "tokenizer_config.json",
+  ]);
+  requests.length = 0;
+  assert.equal(await load(), true);
+  assert.deepEqual(files(), []);
   assert.deepEqual(asked, ["all"]);
 });
 

@@ -35,8 +35,8 @@ export const PLANTED = {
   },
   "a chunk that nobody awaits is lost": {
     file: "stream.js",
-    find: "return void this.#items.push(item)",
-    replace: "return void (this.#items.length < 20 && this.#items.push(item))",
+    find: "this.#items.push(item);",
+    replace: "if (this.#items.length < 20) this.#items.push(item);",
   },
   "a reader gives no credit": {
     file: "calls.js",

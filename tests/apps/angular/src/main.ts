@@ -7,7 +7,7 @@ import "tabloom/element";
   schemas: [CUSTOM_ELEMENTS_SCHEMA],
   template: `
     <h1>{{ ready() ? "Ready" : "A private chat" }}</h1>
-    <tabloom-chat model="/models/my-model/" device="cpu" temperature="0" worker-url="/tabloom/worker.js" (tabloom-ready)="ready.set(true)" />
+    <tabloom-chat model="models/my-model/" device="cpu" temperature="0" worker-url="tabloom/worker.js" (tabloom-ready)="ready.set(true)" />
   `,
 })
 class App {

@@ -8,7 +8,7 @@ export function App() {
     <main>
       <h1>{ready ? "Ready" : "A private chat"}</h1>
       <tabloom-chat
-        model="/models/my-model/"
+        model={`${import.meta.env.BASE_URL}models/my-model/`}
         device="cpu"
         temperature={0}
         ontabloom-ready={({ detail }) => setReady(detail.engine.info.context > 0)}

@@ -1,0 +1,1 @@
+export default { testEnvironment: "jsdom", preset: "ts-jest/presets/default-esm" };
