@@ -35,8 +35,8 @@ const STUCK = 10;
 const ports = new Set();
 /** @type {Promise<import("./wasm/tabloom.js").Host> | null} made when the first message comes */
 let host = null;
-/** @type {import("./worker/sharing.js").Sharing | null} where the browser has Cross-Origin Storage */
-let sharing = null;
+/** @type {import("./worker/shared-weights.js").SharedWeights | null} where the browser has Cross-Origin Storage */
+let shared = null;
 
 /**
  * Loads the compiler of constraints, a module of its own: few pages need it, and a hostile schema that crashes it does
@@ -63,10 +63,10 @@ async function sweep(kind, url) {
 /** Has the engine find weights that the browser has for all sites. */
 async function share() {
   if (!("crossOriginStorage" in navigator)) return;
-  const { Sharing } = await import("./worker/sharing.js");
-  sharing = new Sharing();
+  const { SharedWeights } = await import("./worker/shared-weights.js");
+  shared = new SharedWeights();
   // The module calls the global function.
-  globalThis.fetch = sharing.fetch;
+  globalThis.fetch = shared.fetch;
 }
 
 /** This script's name where its address has the version, as that of a page without a bundler. */
@@ -100,7 +100,7 @@ async function start() {
   await share().catch(() => {});
   const { Host } = await module("tabloom", () => import("./wasm/tabloom.js"));
   const claim = (/** @type {string} */ lock, /** @type {AbortSignal} */ signal) => new Claim(lock, signal);
-  const open = sharing?.openStore ?? openStore;
+  const open = shared?.openStore ?? openStore;
   const environment = { loadGrammar, whenGone: whenFree, toJson, openStore: open, sweep, claim };
   return new Host({ ...environment, name: await lock });
 }
@@ -139,8 +139,8 @@ async function connect(port, epoch) {
     elsewhere ||= type === "alive";
     chosen ||= type === "join" && host === name;
     if (type === "join" || (!chosen && type !== "bye")) return;
-    if (type === "share") return sharing?.share(event.data);
-    if (type === "offer") return sharing?.offer(event.data);
+    if (type === "share") return shared?.share(event.data);
+    if (type === "offer") return shared?.offer(event.data);
     left ||= type === "bye";
     // The host may be loading, or within a step.
     if (type === "ping" && Number.isInteger(id) && !left) {

@@ -19,7 +19,7 @@ const CHUNK_BYTES = 32 * 2 ** 20;
 const network = globalThis.fetch;
 
 /** What the models of a worker have in common with those of other sites. */
-export class Sharing {
+export class SharedWeights {
   /** Addresses of the models that are shared. */
   #models = new Set();
   /** @type {Map<string, string>} SHA-256 of weights by their plain addresses */
