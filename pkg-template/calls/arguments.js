@@ -34,27 +34,20 @@ export async function plain(value, use) {
 
 /** @param {unknown} value */
 function copied(value) {
-  const written = (/** @type {string} */ _, /** @type {any} */ it) => {
+  const text = JSON.stringify(value, (_, it) => {
     // Of what can be iterated, JSON knows lists and texts, which have this method.
     if (it?.[Symbol.iterator] && !it.concat) throw new RangeError();
     return typeof it === "number" && !Number.isFinite(it) ? `${it}` : it;
-  };
-  const text = JSON.stringify(value, written) ?? null;
-  const copy = JSON.parse(text);
-  if (text?.length > LONGEST || isDeeper(copy, LEVELS)) {
-    throw new RangeError(`more than ${LONGEST} characters or ${LEVELS} levels`);
-  }
+  });
+  if (text?.length > LONGEST) throw new RangeError(`more than ${LONGEST} characters`);
+  const copy = JSON.parse(text ?? null);
+  if (isDeeper(copy, LEVELS)) throw new RangeError(`more than ${LEVELS} levels`);
   return copy;
 }
 
-/**
- * @param {any} value
- * @param {number} levels
- * @returns {boolean}
- */
-function isDeeper(value, levels) {
-  return Object(value) === value && (!levels || Object.values(value).some((inner) => isDeeper(inner, levels - 1)));
-}
+/** @type {(value: any, levels: number) => boolean} */
+const isDeeper = (value, levels) =>
+  Object(value) === value && (!levels || Object.values(value).some((inner) => isDeeper(inner, levels - 1)));
 
 /**
  * A rejected promise where there are options of other names, a signal that is none, or what cannot be read; null if
