@@ -35,7 +35,7 @@ pub use self::{
     state::Scheduler,
 };
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use self::sequence::Sequence;
 use crate::{
@@ -91,6 +91,7 @@ impl Scheduler {
         };
         let twins = (0..n as u64).map(twin).collect::<Result<Vec<Sequence>>>()?;
         self.submitted += n as u64;
+        self.enter(first, request.tab);
         let ids = twins.iter().map(|seq| seq.id).collect();
         for mut seq in twins {
             let (id, ended) = (seq.id, seq.resume(&request.answered));
@@ -105,22 +106,24 @@ impl Scheduler {
 
     /// Sets the constraint that a request announced. Does nothing if the request has ended.
     pub fn constrain(&mut self, id: RequestId, constraint: Box<dyn Constraint>, now: Duration) {
-        let running = self.running.iter_mut().find(|seq| seq.id == id);
-        let seq = running.or_else(|| self.queue.get_mut(id));
-        if let Some(reason) = seq.and_then(|seq| seq.constrain(constraint)) {
+        let Some(seq) = self.live_mut(id) else { return };
+        let (tab, was_blocked) = (seq.tab, seq.is_blocked());
+        if let Some(reason) = seq.constrain(constraint) {
             self.finish(id, reason, now);
+        } else if was_blocked {
+            self.enter(id, tab);
         }
     }
 
     /// Holds a request, or releases it. A held request gets no rows, but steps in flight may still add
     /// tokens. It keeps its place, and its blocks until others need them. Does nothing if it has ended.
     pub fn hold(&mut self, id: RequestId, held: bool) {
-        let running = self.running.iter_mut().find(|seq| seq.id == id);
-        let seq = running.or_else(|| self.queue.get_mut(id)).filter(|seq| seq.held != held);
-        let Some(seq) = seq else { return };
+        let Some(seq) = self.live_mut(id).filter(|seq| seq.held != held) else { return };
         seq.held = held;
         let tab = seq.tab;
-        if held { self.queue.leave(tab) } else { self.queue.enter(tab) }
+        if !held {
+            self.enter(id, tab);
+        }
     }
 
     /// Whether a step takes so long that no other should be queued behind it: a new request would wait
@@ -251,6 +254,22 @@ impl Scheduler {
         assert!(slots.into_iter().eq(0..all), "a slot is lost or held twice");
     }
 
+    fn live_mut(&mut self, id: RequestId) -> Option<&mut Sequence> {
+        let running = self.running.iter_mut().find(|seq| seq.id == id);
+        running.or_else(|| self.queue.get_mut(id))
+    }
+
+    /// Records that a request of a tab can be computed from now on. The tab may have had nothing to compute:
+    /// no request, or only such as are held or wait for a constraint.
+    fn enter(&mut self, id: RequestId, tab: TabId) {
+        let others = self.running.iter().chain(self.queue.iter()).filter(|seq| seq.id != id);
+        let busy: BTreeSet<TabId> =
+            others.filter(|seq| !seq.is_blocked()).map(|seq| seq.tab).collect();
+        if !busy.contains(&tab) {
+            self.queue.enter(tab, &busy);
+        }
+    }
+
     fn finish_running(&mut self, at: usize, reason: FinishReason, now: Duration) {
         let mut seq = self.running.remove(at);
         self.finished(&seq, reason, now);
@@ -262,9 +281,6 @@ impl Scheduler {
     }
 
     fn finished(&mut self, seq: &Sequence, reason: FinishReason, now: Duration) {
-        if !seq.held {
-            self.queue.leave(seq.tab);
-        }
         self.note_ended(seq, &reason);
         let usage = seq.usage();
         let counted = match reason {

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::{Ordering, Reverse},
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
 };
 
 use super::{
@@ -28,8 +28,6 @@ pub struct Queue {
 struct Tab {
     /// In order of arrival, behind the preempted ones.
     waiting: VecDeque<Sequence>,
-    /// Requests that wait or run and are not held.
-    live: usize,
     /// Rows computed for it.
     served: u64,
     hidden: bool,
@@ -51,28 +49,18 @@ impl Queue {
 
     /// Adds a new request.
     pub fn push(&mut self, seq: Sequence) {
-        self.enter(seq.tab);
         self.tabs.entry(seq.tab).or_default().waiting.push_back(seq);
         self.len += 1;
     }
 
-    /// Records that a tab has one more live request that is not held.
-    pub fn enter(&mut self, tab: TabId) {
-        let active = self.tabs.values().filter(|tab| tab.live > 0);
-        let least = active.map(|tab| tab.served).min();
+    /// Records that a tab which had nothing to compute has now, beside those that do.
+    pub fn enter(&mut self, tab: TabId, busy: &BTreeSet<TabId>) {
+        let least = busy.iter().map(|tab| self.standing(*tab).1).min();
         let tab = self.tabs.entry(tab).or_default();
-        // A tab that was idle gets one short turn ahead of the busy ones, and no more. What it was
-        // served before is no debt: nobody else may have wanted those rows.
-        if let Some(least) = least.filter(|_| tab.live == 0) {
+        // It gets one short turn ahead of the busy ones, and no more. What it was served before is no debt:
+        // nobody else may have wanted those rows.
+        if let Some(least) = least {
             tab.served = tab.served.clamp(least.saturating_sub(Queue::QUANTUM), least);
-        }
-        tab.live += 1;
-    }
-
-    /// Records that a request of a tab has ended or is held.
-    pub fn leave(&mut self, tab: TabId) {
-        if let Some(tab) = self.tabs.get_mut(&tab) {
-            tab.live -= 1;
         }
     }
 
@@ -105,7 +93,7 @@ impl Queue {
 
     /// Removes a tab without requests.
     pub fn forget(&mut self, tab: TabId) {
-        if self.tabs.get(&tab).is_some_and(|tab| tab.live == 0 && tab.waiting.is_empty()) {
+        if self.tabs.get(&tab).is_some_and(|tab| tab.waiting.is_empty()) {
             self.tabs.remove(&tab);
         }
     }

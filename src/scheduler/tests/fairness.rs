@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use proptest::{collection::vec, prelude::*};
 
-use super::*;
+use super::{resumed::Fixed, *};
+use crate::scheduler::queue::Queue;
 
 fn from_tab(tab: u64, prompt: usize, max_tokens: usize) -> Request {
     Request { tab: TabId(tab), ..request(prompt, max_tokens) }
@@ -65,6 +66,33 @@ fn idleness_earns_one_turn_and_no_more() {
         add(&mut scheduler, from_tab(1, 95, 5));
     }
     assert_eq!(admissions(&mut scheduler), [1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0]);
+}
+
+#[test]
+fn a_tab_that_waits_for_its_constraint_counts_as_idle() {
+    let mut scheduler = scheduler(64, 1, 100);
+    let waits = add(&mut scheduler, Request { constrained: true, ..from_tab(1, 50, 5) });
+    for _ in 0..6 {
+        add(&mut scheduler, from_tab(0, 95, 5));
+    }
+    while !scheduler.is_idle() {
+        step(&mut scheduler);
+    }
+    for _ in 0..6 {
+        add(&mut scheduler, from_tab(0, 95, 5));
+        add(&mut scheduler, from_tab(2, 95, 5));
+    }
+    let order = admissions(&mut scheduler);
+    assert_eq!(
+        order,
+        [2, 2, 2, 0, 2, 0, 2, 0, 2, 0, 0, 0],
+        "a newcomer is as far as who is served"
+    );
+
+    add(&mut scheduler, from_tab(0, 95, 5));
+    scheduler.constrain(waits, Box::new(Fixed(vec![TOKEN])), NOW);
+    let rows = |tab| scheduler.queue.standing(TabId(tab)).1;
+    assert!(rows(0) - rows(1) <= Queue::QUANTUM, "a wait earns one turn and no more");
 }
 
 #[test]

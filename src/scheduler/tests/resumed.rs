@@ -9,7 +9,7 @@ fn resumed(prompt: usize, answered: &[u32], max_tokens: usize) -> Request {
 
 /// Allows these tokens, in this order.
 #[derive(Debug)]
-struct Fixed(Vec<u32>);
+pub struct Fixed(pub Vec<u32>);
 
 impl Constraint for Fixed {
     fn mask(&mut self) -> Result<Vec<u32>> {
