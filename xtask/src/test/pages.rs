@@ -9,10 +9,13 @@ use anyhow::{Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// How many files run at once in Chromium: their tests wait longer than they compute.
+const IN_CHROMIUM_AT_ONCE: usize = 2;
+
 /// The native server and the chat in the terminal.
 pub fn native_programs(files: Vec<PathBuf>) -> Result<Tally> {
     let (server, chat) = (cargo::example("serve")?, cargo::example("chat")?);
-    run("tests of the native examples", files, |task| {
+    run("tests of the native examples", files, 1, |task| {
         task.env("TABLOOM_SERVE", server).env("TABLOOM_CHAT", chat)
     })
 }
@@ -27,7 +30,7 @@ pub fn of_package(files: Vec<PathBuf>) -> Result<Tally> {
     ensure!(same, "two builds gave two different packages");
     tools::script("xtask/js/published.mjs")?.arg(tarball).run()?;
     tools::script("xtask/js/advisories.mjs")?.arg(crates::names()?.to_string()).run()?;
-    run("tests of the package", files, |task| {
+    run("tests of the package", files, 1, |task| {
         task.env("TABLOOM_URL", server.url())
             .env("TABLOOM_CHROMIUM", chromium)
             .env("TABLOOM_TARBALL", tarball)
@@ -46,7 +49,7 @@ pub enum Apps {
 pub fn of_apps(files: Vec<PathBuf>, which: Apps) -> Result<Tally> {
     let (chromium, server) = (tools::chromium()?, Server::start(site::build()?, 0)?);
     let tarball = tarball()?;
-    run("tests of apps", files, |task| {
+    run("tests of apps", files, 1, |task| {
         let task = task
             .env("TABLOOM_URL", server.url())
             .env("TABLOOM_CHROMIUM", chromium)
@@ -73,7 +76,7 @@ fn packed(name: &str) -> PathBuf {
 pub fn in_chromium(files: Vec<PathBuf>) -> Result<Tally> {
     let (chromium, server) = (tools::chromium()?, Server::start(site::build()?, 0)?);
     let program = cargo::example("serve")?;
-    run("end-to-end tests", files, |task| {
+    run("end-to-end tests", files, IN_CHROMIUM_AT_ONCE, |task| {
         task.env("TABLOOM_URL", server.url())
             .env("TABLOOM_CHROMIUM", chromium)
             .env("TABLOOM_SERVE", program)
@@ -88,7 +91,7 @@ pub fn in_firefox() -> Result<Tally> {
     let names = ["chat", "demo-page", "element", "panel"];
     let folder = workspace::root().join("tests/e2e");
     let files = names.map(|name| folder.join(format!("{name}.test.mjs")));
-    run("the demo page and the element in Firefox", files, |task| {
+    run("the demo page and the element in Firefox", files, 1, |task| {
         adapter.select(task.env("TABLOOM_URL", server.url()).env("TABLOOM_FIREFOX", firefox))
     })
 }
@@ -96,20 +99,22 @@ pub fn in_firefox() -> Result<Tally> {
 /// Files below tests/e2e in WebKitGTK.
 pub fn in_webkit(files: Vec<PathBuf>) -> Result<Tally> {
     let (driver, server) = (tools::webkit_driver()?, Server::start(site::build()?, 0)?);
-    run("pages in WebKitGTK", files, |task| {
+    run("pages in WebKitGTK", files, 1, |task| {
         task.env("TABLOOM_URL", server.url()).env("TABLOOM_WEBKIT", driver)
     })
 }
 
+/// Runs files of tests, `at_once` of them side by side.
 fn run(
     what: &str,
     tests: impl IntoIterator<Item = PathBuf>,
+    at_once: usize,
     with: impl FnOnce(Task) -> Task,
 ) -> Result<Tally> {
     let mut tally = Tally::default();
     let task = Task::new(what, tools::node()?, minutes(80))
-        .args(["--test", "--test-reporter=spec", "--test-concurrency=1"])
-        .arg("--test-timeout=1800000")
+        .args(["--test", "--test-reporter=spec", "--test-timeout=1800000"])
+        .arg(format!("--test-concurrency={at_once}"))
         .args(tests)
         .dir(workspace::root());
     watch(with(task), &mut tally)?;
