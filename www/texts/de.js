@@ -167,6 +167,8 @@ export default {
       "{name} konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und den Namen und versuchen Sie es noch einmal.",
     noModel:
       "{name} ist kein Modell: weder eine vollständige GGUF-Datei noch ein Ordner mit config.json, tokenizer.json und safetensors.",
+    several:
+      "{name} sagt nicht, welche GGUF-Datei geladen werden soll. Ein Wort ihres Namens anfügen, wie in owner/name:Q4_K_M. Es gibt: {files}.",
     unnamed:
       "„{name}“ ist kein Modellname. Geben Sie einen Namen auf Hugging Face ein, etwa HuggingFaceTB/SmolLM2-135M-Instruct, oder die Adresse eines Ordners oder einer GGUF-Datei.",
   },

@@ -71,6 +71,8 @@ export default {
     notFound: "{name} could not be fetched. Check your connection and the name, and try again.",
     noModel:
       "{name} is not a model: it is neither a whole GGUF file nor a folder with config.json, tokenizer.json and safetensors.",
+    several:
+      "{name} does not say which GGUF file to load. Add a word of its name, as in owner/name:Q4_K_M. There are: {files}.",
     unnamed:
       "“{name}” is not a model name. Enter a name on Hugging Face, such as HuggingFaceTB/SmolLM2-135M-Instruct, or the address of a folder or a GGUF file.",
   },
