@@ -906,9 +906,12 @@ testBeyondFirefox("touch")("a tap opens no keyboard over what it shows; keys go 
   const leave = () => page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement).blur());
   const suggestion = page.locator("#suggestions button").nth(2);
   await leave();
+  await holdAnswers(page);
   await suggestion.tap();
-  await answered(page);
+  await page.locator(STOP).waitFor();
   assert.equal(await focused(), false, "a suggestion");
+  assert.equal(await page.evaluate(() => shadow("[role=log]:focus").length), 1, "the focus is on the conversation");
+  await answered(page);
   await page.locator("#clear").tap();
   await page.locator(MESSAGES).first().waitFor({ state: "detached" });
   assert.equal(await focused(), false, "a new chat");
@@ -1800,6 +1803,11 @@ describe("the choice of a model", () => {
     await page.locator("#file").setInputFiles({ name: "notes.txt", mimeType: "", buffer: Buffer.from("It is red.") });
     await problem.filter({ hasText: "Built-in model stays. notes.txt is not a model: it is neither" }).waitFor();
     assert.equal(await page.locator("#file").inputValue(), "", "the same can be chosen again");
+
+    const several = ["a.gguf", "b.gguf"].map((name) => ({ name, mimeType: "", buffer: Buffer.from("GGUF") }));
+    await page.locator("#file").evaluate((picker) => picker.setAttribute("multiple", ""));
+    await page.locator("#file").setInputFiles(several);
+    await problem.filter({ hasText: "stays. These are several models: a.gguf, b.gguf. Choose one of them." }).waitFor();
 
     const buffer = Buffer.from(await readFile(new URL("../goldens/gguf/llama_q4_0.gguf", import.meta.url)));
     buffer.write("other", buffer.indexOf("llama"));
