@@ -210,10 +210,14 @@ export class Loader extends EventTarget {
 function worded(error, source) {
   if (error.name === "AbortError") return error;
   const [name, why] = [nameOf(source), sentenceOf(error)];
-  const { failed, unfetched, notFound, unnamed, noModel } = texts.loader;
+  const { failed, unfetched, notFound, unnamed, several, models, noModel } = texts.loader;
   const offered = [BUILT_IN, ...SUGGESTED.map(({ address }) => address)].includes(/** @type {string} */ (source));
   const fetched = allowed(source) ? fill(offered ? unfetched : notFound, { name }) : $("about-address").textContent;
-  const told = error.param === "model" ? fill(unnamed, { name: `${source}` }) : fill(failed, { name, why });
+  const files = error.details?.files?.join(", ");
+  const named = ["model", "quantisation"].includes(error.param)
+    ? fill(unnamed, { name: `${source}` })
+    : fill(failed, { name, why });
+  const told = files ? fill(error.param === "model" ? models : several, { name, files }) : named;
   const addressed = error.code === "fetch" ? fetched : told;
   const message = typeof source !== "string" && NO_MODEL.includes(error.code) ? fill(noModel, { name }) : addressed;
   return Object.assign(new Error(message, { cause: error }), { code: error.code, param: error.param });

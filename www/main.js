@@ -20,12 +20,7 @@ import { fill, loadLanguage, texts } from "./texts.js";
 import { script } from "./trusted.js";
 
 /** The built-in model knows no other language. */
-const SUGGESTIONS = [
-  "Tell me a story about a fox.",
-  "What is the capital of France?",
-  "What is 17 + 25?",
-  "What is the opposite of hot?",
-];
+const ENGLISH = texts.main.suggestions;
 
 await loadLanguage();
 
@@ -60,7 +55,6 @@ tellModel();
 const onCpu = query.get("device") === "cpu";
 if (onCpu) tellAbove(texts.main.processor);
 else if (loader.source === BUILT_IN && !("gpu" in navigator)) tellAbove(texts.main.withoutGpu);
-for (const text of SUGGESTIONS) $("suggestions").append(button(text, (event) => chat.ask(text, event)));
 
 loader.addEventListener("change", () => {
   const { current } = loader;
@@ -79,11 +73,15 @@ function tellAbove(text) {
   write(place, text);
 }
 
-/** Says how good the built-in model is, while it is the one in use. */
+/** Says how good the built-in model is, while it is the one in use, and suggests what the model in use can answer. */
 function tellModel() {
-  for (const note of document.querySelectorAll(".about-built-in")) {
-    note.toggleAttribute("hidden", loader.source !== BUILT_IN);
-  }
+  const builtIn = loader.source === BUILT_IN;
+  for (const note of document.querySelectorAll(".about-built-in")) note.toggleAttribute("hidden", !builtIn);
+  const [place, suggested] = [$("suggestions"), builtIn ? ENGLISH : texts.main.suggestions];
+  // What stays keeps the focus.
+  if (place.firstChild?.textContent === suggested[0]) return;
+  place.replaceChildren(...suggested.map((text) => button(text, (event) => chat.ask(text, event))));
+  place.lang = builtIn ? "en" : document.documentElement.lang;
 }
 
 /**

@@ -1,7 +1,7 @@
 // Chooses the model: the built-in one, one that is kept, one of Hugging Face, or the visitor's own.
 import { sentenceOf } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
-import { addressOf } from "./addresses.js";
+import { sourceOf } from "./addresses.js";
 import { $, button, html, write } from "./dom.js";
 import { formatBytes, percent } from "./format.js";
 import { costs, suggestions } from "./better.js";
@@ -31,7 +31,7 @@ export class Picker {
     $("close-picker").addEventListener("click", () => this.#dialog.close());
     $("by-address").addEventListener("submit", (/** @type {Event} */ event) => {
       event.preventDefault();
-      this.#use(addressOf($("address").value));
+      this.#use(sourceOf($("address").value));
     });
     for (const picker of [$("file"), $("folder")]) {
       picker.addEventListener("change", () => {

@@ -87,7 +87,8 @@ async function choose(entries, folderName) {
   }
   const isGguf = ggufs.length > 0 && !paths.some((path) => path.endsWith(".safetensors"));
   if (isGguf && ggufs.length > 1) {
-    throw invalid("model", `found ${ggufs.length} models (${ggufs.join(", ")}), expected one: choose a file`);
+    const problem = `found ${ggufs.length} models (${ggufs.join(", ")}), expected one: choose a file`;
+    throw Object.assign(invalid("model", problem), { details: { files: ggufs } });
   }
   const depth = (/** @type {string} */ path) => path.split("/").length;
   const configs = paths.filter((path) => baseName(path) === "config.json");

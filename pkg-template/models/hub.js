@@ -8,8 +8,11 @@ import { REGISTRY } from "./registry.js";
 import { KINDS } from "./store.js";
 
 const HUB = "https://huggingface.co/";
-/** `org/name`, `@` and a revision, and a path within the repository. Pull requests are revisions with slashes. */
-const NAME = /^(?:hf:)?([\w.-]+\/[\w.-]+)(?:@(refs\/\w+\/[^/@\s]+|[^/@\s]+))?((?:\/[^/]+)*)$/;
+/**
+ * `org/name`, `:` and a quantisation, `@` and a revision, and a path within the repository. Pull requests are revisions
+ * with slashes.
+ */
+const NAME = /^(?:hf:)?([\w.-]+\/[\w.-]+)(?::([\w.-]+))?(?:@(refs\/\w+\/[^/@\s]+|[^/@\s]+))?((?:\/[^/]+)*)$/;
 const COMMIT = /^[\da-f]{40}$/;
 /** Milliseconds for an answer. */
 const PATIENCE = 60_000;
@@ -81,16 +84,17 @@ export async function kept(name, options, param) {
  * @param {string} [param] the name of the parameter, for errors
  * @returns {{url: string} | Branch}
  */
-function read(name, { registry, quantisation, hub: mirror = HUB }, param = "model") {
+function read(name, { registry, quantisation: asked, hub: mirror = HUB }, param = "model") {
   const known = { ...REGISTRY, ...registry };
   const source = typeof name === "string" && Object.hasOwn(known, name) ? known[name] : name;
-  if (typeof source === "string" && isAddress(source) && !quantisation) return { url: addressOf(source) };
+  if (typeof source === "string" && isAddress(source) && !asked) return { url: addressOf(source) };
   const parts = typeof source === "string" && !isAddress(source) ? NAME.exec(source) : null;
-  if (!parts && quantisation) {
+  if (!parts && asked) {
     throw invalid("quantisation", `found it with ${source}, expected a repository on Hugging Face`);
   }
-  if (!parts || /(^|\/)\.\.?(\/|$)/.test(parts[1] + parts[3])) throw unknown(param, source, Object.keys(known));
-  const [, repository, given = "main", path] = parts;
+  if (!parts || /(^|\/)\.\.?(\/|$)/.test(parts[1] + parts[4])) throw unknown(param, source, Object.keys(known));
+  const [, repository, named, given = "main", path] = parts;
+  const quantisation = asked ?? named;
   // Hugging Face writes slashes in the names of branches like this.
   const revision = given.replace(/%2f/gi, "/");
   if (quantisation && /\.gguf$/i.test(path)) {
@@ -120,12 +124,11 @@ function choose(files, quantisation, where) {
   if (wanted.length === 1) return wanted[0];
   // If the folder is no model, loading it reports why.
   if (!quantisation && found.length === 0) return "";
-  const names = (wanted.length > 0 ? wanted : found).join(", ") || "no GGUF files";
-  const advice = "name the file (hf:org/name/file.gguf) or its quantisation";
-  throw invalid(
-    "quantisation",
-    `found ${names} in ${where}, expected one for ${quantisation ?? "no quantisation"}: ${advice}`,
-  );
+  const offered = wanted.length > 0 ? wanted : found;
+  const names = offered.join(", ") || "no GGUF files";
+  const advice = "name the file (hf:org/name/file.gguf) or its quantisation (org/name:Q4_K_M)";
+  const problem = `found ${names} in ${where}, expected one for ${quantisation ?? "no quantisation"}: ${advice}`;
+  throw Object.assign(invalid("quantisation", problem), { details: { files: offered } });
 }
 
 /**
@@ -182,7 +185,7 @@ function unread(what, reason) {
  * @param {string[]} known
  */
 function unknown(param, name, known) {
-  const names = `a name of the registry (${known.join(", ")}) or on Hugging Face (org/name, org/name@revision)`;
+  const names = `a name of the registry (${known.join(", ")}) or on Hugging Face (org/name, org/name@revision, org/name:quantisation)`;
   return invalid(
     param,
     `found ${JSON.stringify(name)}, expected ${names}, or an address, which begins with a scheme, "/" or "." or ends with "/" or ".gguf"`,

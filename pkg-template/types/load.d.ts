@@ -15,8 +15,8 @@ export interface Progress {
 }
 
 /**
- * A model: its name on Hugging Face (`org/name`, `org/name@revision`, `hf:org/name/file.gguf`) or in the
- * registry; the address of a folder in Hugging Face's layout or of a GGUF file, whose query goes with each
+ * A model: its name on Hugging Face (`org/name`, `org/name@revision`, `org/name:Q4_K_M`, `hf:org/name/file.gguf`)
+ * or in the registry; the address of a folder in Hugging Face's layout or of a GGUF file, whose query goes with each
  * file; a GGUF file itself, or
  * its bytes; a folder's handle; a list of files, of which names or paths within a folder count; or
  * files by name.
@@ -38,7 +38,7 @@ export type HostKind = "shared" | "leader" | "private";
 export interface NameOptions {
   /** Where names on Hugging Face are looked up; default `https://huggingface.co/`. */
   hub?: string | URL;
-  /** Which GGUF file of a repository: the one whose name has this word, such as `Q4_K_M`. */
+  /** Which GGUF file of a repository: the one whose name has this word, as in `org/name:Q4_K_M`. */
   quantisation?: string;
   /** The page's own names and what each loads; they go before the package's. */
   registry?: Record<string, string>;

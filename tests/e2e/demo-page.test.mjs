@@ -906,9 +906,12 @@ testBeyondFirefox("touch")("a tap opens no keyboard over what it shows; keys go 
   const leave = () => page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement).blur());
   const suggestion = page.locator("#suggestions button").nth(2);
   await leave();
+  await holdAnswers(page);
   await suggestion.tap();
-  await answered(page);
+  await page.locator(STOP).waitFor();
   assert.equal(await focused(), false, "a suggestion");
+  assert.equal(await page.evaluate(() => shadow("[role=log]:focus").length), 1, "the focus is on the conversation");
+  await answered(page);
   await page.locator("#clear").tap();
   await page.locator(MESSAGES).first().waitFor({ state: "detached" });
   assert.equal(await focused(), false, "a new chat");
@@ -1801,6 +1804,11 @@ describe("the choice of a model", () => {
     await problem.filter({ hasText: "Built-in model stays. notes.txt is not a model: it is neither" }).waitFor();
     assert.equal(await page.locator("#file").inputValue(), "", "the same can be chosen again");
 
+    const several = ["a.gguf", "b.gguf"].map((name) => ({ name, mimeType: "", buffer: Buffer.from("GGUF") }));
+    await page.locator("#file").evaluate((picker) => picker.setAttribute("multiple", ""));
+    await page.locator("#file").setInputFiles(several);
+    await problem.filter({ hasText: "stays. These are several models: a.gguf, b.gguf. Choose one of them." }).waitFor();
+
     const buffer = Buffer.from(await readFile(new URL("../goldens/gguf/llama_q4_0.gguf", import.meta.url)));
     buffer.write("other", buffer.indexOf("llama"));
     await page.locator("#choose").click();
@@ -2092,27 +2100,55 @@ describe("the choice of a model", () => {
     await page.keyboard.press("Escape");
   });
 
-  test("what is pasted becomes an address", async () => {
-    const addresses = await page.evaluate(async () => {
-      const { addressOf } = await import("/addresses.js");
+  test("what is pasted becomes a name or an address", async () => {
+    const sources = await page.evaluate(async () => {
+      const { sourceOf } = await import("/addresses.js");
       return [
         "org/name",
+        " org/name-GGUF:Q4_0 ",
         " https://huggingface.co/org/name ",
         "https://huggingface.co/org/name/tree/v1",
+        "https://huggingface.co/org/name/tree/main/a%20b/c/",
         "https://huggingface.co/org/name/blob/main/a/b.gguf?x",
         "https://example.org/m/",
         "models/mine/",
-      ].map(addressOf);
+      ].map(sourceOf);
     });
-    const hub = "https://huggingface.co/org/name/resolve/";
-    assert.deepEqual(addresses, [
-      `${hub}main/`,
-      `${hub}main/`,
-      `${hub}v1/`,
-      `${hub}main/a/b.gguf`,
+    assert.deepEqual(sources, [
+      "org/name",
+      "org/name-GGUF:Q4_0",
+      "org/name",
+      "org/name@v1",
+      "org/name@main/a b/c",
+      "https://huggingface.co/org/name/resolve/main/a/b.gguf",
       "https://example.org/m/",
       "models/mine/",
     ]);
+  });
+
+  test("a GGUF file is loaded by its repository and quantisation, which are its name", async () => {
+    // Requests of a worker of the page's own can be seen.
+    const { page } = await ready(await browser.newContext(), `${address}&host=private`);
+    const commit = "1".repeat(40);
+    const siblings = ["m-Q4_0.gguf", "m-Q8_0.gguf"].map((rfilename) => ({ rfilename }));
+    await page.route("https://huggingface.co/**", (route) => {
+      const isList = route.request().url().endsWith("/api/models/org/name-GGUF/revision/main");
+      return isList ? route.fulfill({ json: { sha: commit, siblings } }) : new Promise(() => {});
+    });
+    const load = async (name) => {
+      await page.locator("#choose").click();
+      await page.locator("#address").fill(name);
+      await page.keyboard.press("Enter");
+    };
+    await load("org/name-GGUF");
+    const problem = page.locator(PROBLEM, { hasText: "Add a word of its name" });
+    await problem.waitFor();
+    assert.match(await problem.textContent(), /stays\. name-GGUF does not say .*m-Q4_0\.gguf, m-Q8_0\.gguf/);
+    const asked = page.waitForRequest(`https://huggingface.co/org/name-GGUF/resolve/${commit}/m-Q4_0.gguf`);
+    await load("org/name-GGUF:Q4_0");
+    await page.locator("#switching-name", { hasText: /^Loading name-GGUF:Q4_0$/ }).waitFor();
+    await asked;
+    await page.context().close();
   });
 
   test("a model that is loaded in the middle of answers stays; they can go on with it", async () => {

@@ -661,7 +661,9 @@ test("requests carry what attributes say, and a number that is none is refused",
     chat.setAttribute("temperature", "warm");
     await chat.send("e");
   });
-  assert.match(await chat.getByRole("alert").textContent(), /temperature: found "warm", expected a number/);
+  const refusal = chat.getByRole("alert");
+  assert.match(await refusal.textContent(), /The chat is set up in a way that does not work\./);
+  assert.match(await refusal.getAttribute("title"), /temperature: found "warm", expected a number/);
   const refused = await page.evaluate(async () => {
     chat.temperature = 0;
     const failures = [];
@@ -1493,7 +1495,8 @@ test("a chat without a model says so", async () => {
   await input.fill("Hello");
   await input.press("Enter");
   await until(page, "error");
-  assert.match(await chat.getByRole("alert").textContent(), /model: found no attribute, expected/);
+  assert.match(await chat.getByRole("alert").textContent(), /The chat is set up in a way that does not work\./);
+  assert.match(await chat.getByRole("alert").getAttribute("title"), /model: found no attribute, expected/);
 });
 
 test("two chats share an engine, which is closed with the last of them", async () => {

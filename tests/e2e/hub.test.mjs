@@ -272,6 +272,8 @@ test("a GGUF file is chosen by its name, or by its quantisation", async () => {
     ["hf:org/quants/m-Q4_K_M.gguf", {}, "quants/resolve/1+/m-Q4_K_M.gguf"],
     ["org/quants", { quantisation: "q4_k_m" }, "quants/resolve/1+/m-Q4_K_M.gguf"],
     ["org/quants", { quantisation: "Q4_K_S" }, "quants/resolve/1+/sub/M.Q4_K_S.gguf"],
+    ["org/quants:Q4_K_S", {}, "quants/resolve/1+/sub/M.Q4_K_S.gguf"],
+    ["hf:org/quants:q8_0@main", {}, "quants/resolve/1+/m-q8_0-00001-of-00002.gguf"],
     ["org/quants", { quantisation: "Q8_0" }, "quants/resolve/1+/m-q8_0-00001-of-00002.gguf"],
     ["org/single", {}, "single/resolve/1+/only.gguf"],
     ["org/beside", {}, "beside/resolve/1+/lora.gguf"],
@@ -288,6 +290,7 @@ test("a GGUF file is chosen by its name, or by its quantisation", async () => {
   for (const [name, options, message] of /** @type {[string, object, RegExp][]} */ ([
     ["org/quants", {}, /m-Q4_K_M.gguf, m-q8_0-00001-of-00002.gguf, sub\/M.Q4_K_S.gguf in org\/quants/],
     ["org/quants", { quantisation: "Q4_K" }, /expected one for Q4_K/],
+    ["org/quants:Q4_K", {}, /expected one for Q4_K:/],
     ["hf:org/quants/m-Q4_K_M.gguf", { quantisation: "Q4_K_M" }, /with a file/],
     ["model/", { quantisation: "Q4_K_M" }, /expected a repository/],
   ])) {

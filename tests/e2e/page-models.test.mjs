@@ -104,6 +104,23 @@ test("who has chosen a model finds it again while it is on the device, unless th
   await server.close();
 });
 
+test("what is suggested is in the visitor's language, but for the built-in model, which knows English alone", async () => {
+  const server = await serve({});
+  const { page } = await ready(await browser.newContext({ locale: "de-DE" }), `${server.url}?device=cpu`);
+  const suggested = () =>
+    page.locator("#suggestions").evaluate((/** @type {HTMLElement} */ place) => [place.lang, place.textContent]);
+  const [language, text] = await suggested();
+  assert.equal(language, "en");
+  assert.match(text, /What is the capital of France\?/);
+  await page.goto(`${server.url}?device=cpu&model=models/own/`);
+  await loaded(page);
+  const [other, german] = await suggested();
+  assert.equal(other, "de");
+  assert.match(german, /Was ist die Hauptstadt von Frankreich\?/);
+  await page.context().close();
+  await server.close();
+});
+
 test("times are told by the last download, not by what is read from the device", async () => {
   const server = await serve({});
   const { page } = await open(await browser.newContext(), `${server.url}sw.js`);

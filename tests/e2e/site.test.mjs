@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { brotliDecompressSync } from "node:zlib";
 import { url } from "./browser.mjs";
 
 const script = fileURLToPath(new URL("../../xtask/js/serve.mjs", import.meta.url));
@@ -39,6 +40,26 @@ test("a part of a file, and one beyond its end", async () => {
   assert.deepEqual(part.body, whole.body.subarray(2, 6));
   const beyond = await ask("/model/config.json", { headers: { range: `bytes=${whole.body.length}-` } });
   assert.equal(beyond.status, 416);
+});
+
+test("scripts, styles, pages and the engine are compressed for who can read that; parts and models are not", async () => {
+  const headers = { "accept-encoding": "gzip, deflate, br" };
+  for (const path of ["/", "/page.css", "/main.js", "/icon.svg", "/tabloom/wasm/tabloom_bg.wasm"]) {
+    const [whole, sent] = [await ask(path), await ask(path, { headers })];
+    assert.equal(whole.headers["content-encoding"], undefined, path);
+    // What is very short stays as it is.
+    if (whole.body.length < 1024) continue;
+    assert.equal(sent.headers["content-encoding"], "br", path);
+    assert.match(sent.headers.vary, /Accept-Encoding/i);
+    assert.ok(sent.body.length < whole.body.length / 2, `${path}: ${sent.body.length} of ${whole.body.length}`);
+    assert.deepEqual(brotliDecompressSync(sent.body), whole.body);
+  }
+  for (const path of ["/model/tokenizer.json", "/model/model.safetensors"]) {
+    const { headers: told, body } = await ask(path, { headers });
+    assert.deepEqual([told["content-encoding"], told["content-length"]], [undefined, `${body.length}`], path);
+  }
+  const part = await ask("/main.js", { headers: { ...headers, range: "bytes=2-5" } });
+  assert.deepEqual([part.status, part.headers["content-encoding"], part.body.length], [206, undefined, 4]);
 });
 
 test("HEAD has the length alone; other methods are refused", async () => {

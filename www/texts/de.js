@@ -97,6 +97,12 @@ export default {
     software: "Keine Grafikhardware gefunden: Ein Software-Adapter wird verwendet (langsam). {adapter}",
     withoutGpu: "Dieser Browser bietet kein WebGPU. Das Modell läuft deshalb auf dem Prozessor, was langsamer ist.",
     processor: "Läuft auf dem Prozessor, ohne WebGPU: Größere Modelle sind langsam.",
+    suggestions: [
+      "Erzähl mir eine Geschichte von einem Fuchs.",
+      "Was ist die Hauptstadt von Frankreich?",
+      "Was ist 17 + 25?",
+      "Was ist das Gegenteil von heiß?",
+    ],
     notLoaded:
       "Diese Ansicht konnte nicht geladen werden. Die Verbindung prüfen und die Ansicht erneut öffnen oder die Seite neu laden.",
   },
@@ -109,6 +115,7 @@ export default {
   },
   element: {
     noText: "{name} enthält weder Text noch ein Modell. Als reinen Text speichern und diesen anhängen.",
+    refused: "Mit diesen Einstellungen antwortet das Modell nicht. In den Einstellungen ändern und erneut versuchen.",
     unusable:
       "Die Dateien des Modells sind beschädigt oder von einer Art, die hier nicht läuft. Ein anderes Modell wählen.",
   },
@@ -167,6 +174,9 @@ export default {
       "{name} konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und den Namen und versuchen Sie es noch einmal.",
     noModel:
       "{name} ist kein Modell: weder eine vollständige GGUF-Datei noch ein Ordner mit config.json, tokenizer.json und safetensors.",
+    several:
+      "{name} sagt nicht, welche GGUF-Datei geladen werden soll. Ein Wort ihres Namens anfügen, wie in owner/name:Q4_K_M. Es gibt: {files}.",
+    models: "Das sind mehrere Modelle: {files}. Eines davon wählen.",
     unnamed:
       "„{name}“ ist kein Modellname. Geben Sie einen Namen auf Hugging Face ein, etwa HuggingFaceTB/SmolLM2-135M-Instruct, oder die Adresse eines Ordners oder einer GGUF-Datei.",
   },

@@ -4,6 +4,12 @@ export default {
     software: "No graphics hardware found: using a software adapter (slow). {adapter}",
     withoutGpu: "This browser offers no WebGPU, so the model runs on the processor, which is slower.",
     processor: "Running on the processor, without WebGPU: larger models will be slow.",
+    suggestions: [
+      "Tell me a story about a fox.",
+      "What is the capital of France?",
+      "What is 17 + 25?",
+      "What is the opposite of hot?",
+    ],
     notLoaded: "This view could not be loaded. Check your connection, and open it again or reload the page.",
   },
   format: {
@@ -17,7 +23,8 @@ export default {
   element: {
     // Models can be dropped here, too.
     noText: "{name} holds neither text nor a model. Save it as plain text, and attach that.",
-    // Visitors choose models themselves here.
+    // Settings are the visitor's here, and so are models.
+    refused: "The model does not take these settings. Change them in the settings, and try again.",
     unusable: "The model’s files are damaged, or of a kind that does not run here. Choose another model.",
   },
   chat: {
@@ -71,6 +78,9 @@ export default {
     notFound: "{name} could not be fetched. Check your connection and the name, and try again.",
     noModel:
       "{name} is not a model: it is neither a whole GGUF file nor a folder with config.json, tokenizer.json and safetensors.",
+    several:
+      "{name} does not say which GGUF file to load. Add a word of its name, as in owner/name:Q4_K_M. There are: {files}.",
+    models: "These are several models: {files}. Choose one of them.",
     unnamed:
       "“{name}” is not a model name. Enter a name on Hugging Face, such as HuggingFaceTB/SmolLM2-135M-Instruct, or the address of a folder or a GGUF file.",
   },

@@ -96,6 +96,12 @@ export default {
     software: "No se encontró hardware gráfico: se usa un adaptador por software (lento). {adapter}",
     withoutGpu: "Este navegador no ofrece WebGPU, así que el modelo usa el procesador, que es más lento.",
     processor: "Se ejecuta en el procesador, sin WebGPU: los modelos más grandes serán lentos.",
+    suggestions: [
+      "Cuéntame un cuento sobre un zorro.",
+      "¿Cuál es la capital de Francia?",
+      "¿Cuánto es 17 + 25?",
+      "¿Qué es lo contrario de caliente?",
+    ],
     notLoaded: "No se pudo cargar esta vista. Compruebe su conexión y vuelva a abrirla, o recargue la página.",
   },
   format: {
@@ -107,6 +113,7 @@ export default {
   },
   element: {
     noText: "{name} no contiene texto ni un modelo. Guárdelo como texto sin formato y adjúntelo.",
+    refused: "El modelo no admite estos ajustes. Cámbielos en los ajustes e inténtelo de nuevo.",
     unusable: "Los archivos del modelo están dañados o son de un tipo que aquí no funciona. Elija otro modelo.",
   },
   chat: {
@@ -160,6 +167,9 @@ export default {
     notFound: "No se pudo descargar {name}. Compruebe la conexión y el nombre e inténtelo de nuevo.",
     noModel:
       "{name} no es un modelo: no es un archivo GGUF completo ni una carpeta con config.json, tokenizer.json y safetensors.",
+    several:
+      "{name} no dice qué archivo GGUF cargar. Añada una palabra de su nombre, como en owner/name:Q4_K_M. Hay: {files}.",
+    models: "Son varios modelos: {files}. Elija uno de ellos.",
     unnamed:
       "«{name}» no es un nombre de modelo. Escriba un nombre de Hugging Face, como HuggingFaceTB/SmolLM2-135M-Instruct, o la dirección de una carpeta o de un archivo GGUF.",
   },

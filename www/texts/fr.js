@@ -97,6 +97,12 @@ export default {
     software: "Aucun matériel graphique trouvé : un adaptateur logiciel est utilisé (lent). {adapter}",
     withoutGpu: "Ce navigateur ne propose pas WebGPU : le modèle utilise le processeur, plus lent.",
     processor: "S’exécute sur le processeur, sans WebGPU : les modèles plus grands seront lents.",
+    suggestions: [
+      "Raconte-moi une histoire de renard.",
+      "Quelle est la capitale de la France ?",
+      "Combien font 17 + 25 ?",
+      "Quel est le contraire de chaud ?",
+    ],
     notLoaded: "Cette vue n’a pas pu être chargée. Vérifiez votre connexion et rouvrez-la, ou rechargez la page.",
   },
   format: {
@@ -108,6 +114,7 @@ export default {
   },
   element: {
     noText: "{name} ne contient ni texte ni modèle. Enregistrez-le en texte brut et joignez celui-ci.",
+    refused: "Le modèle n’accepte pas ces réglages. Changez-les dans les réglages, puis réessayez.",
     unusable:
       "Les fichiers du modèle sont endommagés ou d’un type qui ne fonctionne pas ici. Choisissez un autre modèle.",
   },
@@ -165,6 +172,9 @@ export default {
     notFound: "Impossible de télécharger {name}. Vérifiez la connexion et le nom, puis réessayez.",
     noModel:
       "{name} n’est pas un modèle : ce n’est ni un fichier GGUF complet, ni un dossier avec config.json, tokenizer.json et des safetensors.",
+    several:
+      "{name} ne dit pas quel fichier GGUF charger. Ajoutez un mot de son nom, comme dans owner/name:Q4_K_M. Il y a : {files}.",
+    models: "Il y a là plusieurs modèles : {files}. Choisissez-en un.",
     unnamed:
       "« {name} » n’est pas un nom de modèle. Saisissez un nom sur Hugging Face, comme HuggingFaceTB/SmolLM2-135M-Instruct, ou l’adresse d’un dossier ou d’un fichier GGUF.",
   },

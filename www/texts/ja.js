@@ -95,6 +95,12 @@ export default {
     software: "グラフィックハードウェアがないため、ソフトウェアアダプターを使用しています（低速）。{adapter}",
     withoutGpu: "このブラウザーは WebGPU に対応していないため、モデルは低速なプロセッサーで動作します。",
     processor: "WebGPU なしでプロセッサー上で動作しています。大きなモデルは低速になります。",
+    suggestions: [
+      "キツネの話を聞かせてください。",
+      "フランスの首都はどこですか。",
+      "17 + 25 はいくつですか。",
+      "「熱い」の反対は何ですか。",
+    ],
     notLoaded: "この画面を読み込めませんでした。接続を確認して、もう一度開くか、ページを再読み込みしてください。",
   },
   format: {
@@ -106,6 +112,7 @@ export default {
   },
   element: {
     noText: "{name} にはテキストもモデルもありません。プレーンテキストで保存して添付してください。",
+    refused: "モデルはこの設定では答えられません。設定を変更して、もう一度お試しください。",
     unusable: "モデルのファイルが壊れているか、ここでは動かない種類です。別のモデルを選択してください。",
   },
   chat: {
@@ -161,6 +168,9 @@ export default {
     notFound: "{name} を取得できませんでした。接続と名前を確認して、もう一度お試しください。",
     noModel:
       "{name} はモデルではありません。完全な GGUF ファイルでも、config.json、tokenizer.json、safetensors を含むフォルダーでもありません。",
+    several:
+      "{name} だけでは、どの GGUF ファイルを読み込むか決まりません。owner/name:Q4_K_M のように、ファイル名の一部を加えてください。候補：{files}",
+    models: "複数のモデルがあります：{files}。どれか一つを選んでください。",
     unnamed:
       "「{name}」はモデル名ではありません。HuggingFaceTB/SmolLM2-135M-Instruct のような Hugging Face 上の名前、またはフォルダーか GGUF ファイルのアドレスを入力してください。",
   },

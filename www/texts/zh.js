@@ -92,6 +92,7 @@ export default {
     software: "未找到图形硬件，正在使用软件适配器（较慢）。{adapter}",
     withoutGpu: "此浏览器不支持 WebGPU，模型改在较慢的处理器上运行。",
     processor: "未使用 WebGPU，在处理器上运行，较大的模型会很慢。",
+    suggestions: ["给我讲一个狐狸的故事。", "法国的首都是哪里？", "17 + 25 等于多少？", "“热”的反义词是什么？"],
     notLoaded: "无法加载此视图。请检查网络连接，然后重新打开此视图，或刷新页面。",
   },
   format: {
@@ -103,6 +104,7 @@ export default {
   },
   element: {
     noText: "{name} 中既没有文本，也没有模型。请另存为纯文本后再附加。",
+    refused: "模型不接受这些设置。请在设置中更改后重试。",
     unusable: "模型文件已损坏，或其类型无法在此运行。请选择其他模型。",
   },
   chat: {
@@ -155,6 +157,8 @@ export default {
     notFound: "无法获取 {name}。请检查网络连接和名称，然后重试。",
     noModel:
       "{name} 不是模型：它既不是完整的 GGUF 文件，也不是包含 config.json、tokenizer.json 和 safetensors 的文件夹。",
+    several: "{name} 没有说明要加载哪个 GGUF 文件。请像 owner/name:Q4_K_M 那样加上文件名中的一部分。可选：{files}。",
+    models: "这里有多个模型：{files}。请选择其中一个。",
     unnamed:
       "“{name}”不是模型名称。请输入 Hugging Face 上的名称（如 HuggingFaceTB/SmolLM2-135M-Instruct），或者文件夹或 GGUF 文件的地址。",
   },

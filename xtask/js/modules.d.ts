@@ -36,7 +36,16 @@ declare module "*/wasm/grammar.js" {
   }
   export function __wbg_reset_state(): void;
 }
-// It comes without types.
+// These come without types.
+declare module "compression" {
+  type Handler = (
+    request: import("node:http").IncomingMessage,
+    response: import("node:http").ServerResponse,
+    next: () => void,
+  ) => void;
+  type Filter = (...of: [import("node:http").IncomingMessage, import("node:http").ServerResponse]) => boolean;
+  export default function compression(options: { filter: Filter }): Handler;
+}
 declare module "@custom-elements-manifest/analyzer/cli.js" {
   interface Entry {
     name: string;

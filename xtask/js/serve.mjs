@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import { existsSync, readFileSync, watch } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import compression from "compression";
 import sirv from "sirv";
 
 /** What the page and its worker may do. The worker has the same policy: it inherits none from its page. */
@@ -56,9 +57,17 @@ const files = (folder) =>
     },
   });
 
+/** Scripts, styles, pages and the engine go out as sites' hosts send them: in Brotli. A model's files stay as they are. */
+const compressed = compression({
+  filter: (request, response) => !request.headers.range && TEXTS.test(`${response.getHeader("Content-Type")}`),
+});
+const TEXTS = /^(?:text\/(?!event-stream)|image\/svg|application\/(?:wasm|javascript|manifest\+json))/;
+
 const built = files(folder);
 /** @type {Handler} */
-const handler = watching ? edited() : (request, response) => built(request, response, missing(response));
+const served = watching ? edited() : (request, response) => built(request, response, missing(response));
+/** @type {Handler} */
+const handler = (request, response) => compressed(request, response, () => served(request, response));
 
 /**
  * The repository's files where it has them, and otherwise what was built.

@@ -70,6 +70,7 @@ export default {
   gpuFailed: "Die Grafikhardware hat versagt. Erneut versuchen; hilft das nicht, den Browser neu starten.",
   ended: "Die Engine ist nicht mehr da. Erneut versuchen oder die Seite neu laden.",
   crowded: "Gerade wird zu viel auf einmal gefragt. Kurz warten und erneut versuchen.",
+  refused: "Der Chat ist so eingerichtet, dass er nicht funktioniert. Bitte dem Betreiber der Seite melden.",
   unexpected: "Etwas Unerwartetes ist passiert. Erneut versuchen oder die Seite neu laden.",
   outgrown: "Das ist zu lang für das Modell. Kürzen oder einen neuen Chat beginnen.",
   cleared: "Die Unterhaltung ist gelöscht.",

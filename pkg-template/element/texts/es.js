@@ -70,6 +70,7 @@ export default {
   gpuFailed: "El hardware gráfico falló. Inténtelo de nuevo; si vuelve a fallar, reinicie el navegador.",
   ended: "El motor se ha detenido. Inténtelo de nuevo o recargue la página.",
   crowded: "Se está preguntando demasiado a la vez. Espere un momento e inténtelo de nuevo.",
+  refused: "El chat está configurado de un modo que no funciona. Avise a quien administra este sitio.",
   unexpected: "Ocurrió algo inesperado. Inténtelo de nuevo o recargue la página.",
   outgrown: "Es demasiado largo para el modelo. Acórtelo o empiece un chat nuevo.",
   cleared: "Se eliminó la conversación.",

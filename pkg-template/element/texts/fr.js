@@ -71,6 +71,7 @@ export default {
   gpuFailed: "Le matériel graphique a échoué. Réessayez ; si cela se répète, redémarrez le navigateur.",
   ended: "Le moteur s’est arrêté. Réessayez ou rechargez la page.",
   crowded: "Trop de questions à la fois. Attendez un instant, puis réessayez.",
+  refused: "Le chat est réglé d’une façon qui ne fonctionne pas. Prévenez le responsable du site.",
   unexpected: "Un événement inattendu s’est produit. Réessayez ou rechargez la page.",
   outgrown: "C’est trop long pour le modèle. Raccourcissez ou commencez un nouveau chat.",
   cleared: "La conversation est supprimée.",

@@ -36,6 +36,7 @@ const LATER = {
   ended: "The engine has stopped. Try again, or reload the page.",
   outgrown: "This is too long for the model. Shorten it, or begin a new chat.",
   crowded: "Too much is asked at once. Wait a moment, and try again.",
+  refused: "The chat is set up in a way that does not work. Tell whoever runs this site.",
   unexpected: "Something unexpected happened. Try again, or reload the page.",
 };
 

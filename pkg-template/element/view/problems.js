@@ -14,17 +14,17 @@ const CODES = /** @type {const} */ ({
   ended: ["no_host", "start_failed", "engine_crashed", "version_mismatch", "handshake", "closed"],
   outgrown: ["context_length_exceeded"],
   crowded: ["queue_full"],
+  refused: ["invalid_request"],
 });
 
 /**
- * What visitors are told of an error, in their language: its own words where it puts its `cause` into words, or where
- * it is of a mistake in the page.
+ * What visitors are told of an error, in their language: its own words where it puts its `cause` into words.
  *
  * @param {any} error
  * @returns {string}
  */
 export function sentenceOf({ code, message, cause }) {
-  if (cause || code === "invalid_request") return message;
+  if (cause) return message;
   const [name = "unexpected"] = Object.entries(CODES).find(([, codes]) => codes.some((one) => one === code)) ?? [];
   return TEXTS[/** @type {keyof typeof CODES | "unexpected"} */ (name)];
 }

@@ -134,7 +134,8 @@ export class View {
 
   /** @param {boolean} busy whether an answer can be stopped */
   set busy(busy) {
-    const focused = this.#root.activeElement;
+    // A page's own suggestions are outside of the shadow tree.
+    const focused = this.#root.activeElement ?? this.#root.host.querySelector(":focus");
     this.#busy = busy;
     this.refresh();
     // If the focused button is gone, the input gets the focus, or what opens no keyboard.
