@@ -444,36 +444,32 @@ impl<E: Executor> Service<E> {
         outbox.into_iter().filter_map(convert).collect()
     }
 
-    /// Compiles a constraint while the device runs the prefill of its request. One may take long, so the
-    /// next has to wait for the next step.
+    /// Compiles a constraint while the device runs the prefill of its request, or does another piece of the
+    /// compiler's work. One may take long, so the next has to wait for the next step.
     fn compile(&mut self) {
-        let mut specs = std::mem::take(&mut self.specs).into_iter();
-        for (id, mut spec) in specs.by_ref() {
-            let Some(compiler) = &mut self.compiler else { continue };
-            let tokens = || {
-                let tokenizer = self.chat.tokenizer();
-                Ok(Tokens {
-                    spellings: tokenizer.spellings(self.capacity.vocab)?,
-                    end_ids: self.chat.defaults().eos_ids.clone(),
-                    strip: tokenizer.leading_strip(),
-                })
-            };
-            let mut compiled = compiler.compile(&spec, &tokens);
-            if let (Poll::Ready(Err(_)), Some(form)) = (&compiled, spec.otherwise.take()) {
-                spec.form = form;
-                compiled = compiler.compile(&spec, &tokens);
-            }
-            match compiled {
-                Poll::Ready(Ok(constraint)) => self.engine.constrain(id, constraint),
-                Poll::Ready(Err(error)) => self.fail(id, error),
-                Poll::Pending => {
-                    self.specs.push((id, spec));
-                    continue;
-                }
-            }
-            break;
+        self.specs.retain(|(id, _)| self.answers.contains_key(id));
+        let Some(compiler) = self.compiler.as_mut().filter(|_| !self.specs.is_empty()) else {
+            return;
+        };
+        let (id, mut spec) = self.specs.remove(0);
+        let tokens = || {
+            let tokenizer = self.chat.tokenizer();
+            Ok(Tokens {
+                spellings: tokenizer.spellings(self.capacity.vocab)?,
+                end_ids: self.chat.defaults().eos_ids.clone(),
+                strip: tokenizer.leading_strip(),
+            })
+        };
+        let mut compiled = compiler.compile(&spec, &tokens);
+        if let (Poll::Ready(Err(_)), Some(form)) = (&compiled, spec.otherwise.take()) {
+            spec.form = form;
+            compiled = compiler.compile(&spec, &tokens);
         }
-        self.specs.extend(specs.filter(|(id, _)| self.answers.contains_key(id)));
+        match compiled {
+            Poll::Ready(Ok(constraint)) => self.engine.constrain(id, constraint),
+            Poll::Ready(Err(error)) => self.fail(id, error),
+            Poll::Pending => self.specs.insert(0, (id, spec)),
+        }
     }
 
     /// Cancels a whole conversation because one of its answers failed.

@@ -68,26 +68,36 @@ impl Constraint for Grammar {
 #[derive(Default)]
 pub struct LocalCompiler(Option<Vocabulary>);
 
-impl LocalCompiler {
-    fn compile_now(
-        &mut self,
-        spec: &Spec,
-        tokens: &dyn Fn() -> Result<Tokens>,
-    ) -> Result<Box<dyn Constraint>> {
-        let vocabulary = match self.0.take() {
-            Some(vocabulary) => vocabulary,
-            None => Vocabulary::new(tokens()?)?,
-        };
-        Grammar::compile(self.0.insert(vocabulary), spec)
-    }
-}
-
 impl Compiler for LocalCompiler {
     fn compile(
         &mut self,
         spec: &Spec,
         tokens: &dyn Fn() -> Result<Tokens>,
     ) -> Poll<Result<Box<dyn Constraint>>> {
-        Poll::Ready(self.compile_now(spec, tokens))
+        let Some(vocabulary) = &self.0 else {
+            self.0 = Some(Vocabulary::new(tokens()?)?);
+            return Poll::Pending;
+        };
+        Poll::Ready(Grammar::compile(vocabulary, spec))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tabloom_grammar::Form;
+
+    use super::*;
+
+    #[test]
+    fn tokens_are_prepared_in_a_piece_of_their_own() {
+        let mut compiler = LocalCompiler::default();
+        let spec = Spec::new(Form::Choice(vec!["a".into()]), "choice").expect("it is valid");
+        let spellings = vec![b"a".to_vec(), vec![]];
+        let tokens =
+            || Ok(Tokens { spellings: spellings.clone(), end_ids: vec![1], ..Default::default() });
+        assert!(compiler.compile(&spec, &tokens).is_pending());
+        assert!(compiler.is_ready());
+        let again = compiler.compile(&spec, &|| Err(Error::Closed));
+        assert!(matches!(again, Poll::Ready(Ok(_))), "the tokens are asked for once");
     }
 }

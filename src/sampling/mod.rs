@@ -35,8 +35,8 @@ pub trait Constraint: Debug {
 pub trait Compiler {
     /// Compiles the constraint of a request. Calls `tokens`, the model's, the first time only.
     ///
-    /// Pending while the compiler is loading, which starts with the first call: call again once
-    /// [`Compiler::is_ready`].
+    /// Pending while the compiler is loading, which starts with the first call, and once after it has
+    /// prepared the tokens, which takes long: call again once [`Compiler::is_ready`].
     fn compile(
         &mut self,
         spec: &Spec,

@@ -125,26 +125,17 @@ impl ModuleCompiler {
         Poll::Pending
     }
 
-    fn vocabulary(
-        &mut self,
-        instance: &Instance,
-        spec: &Spec,
-        tokens: &dyn Fn() -> Result<Tokens>,
-    ) -> Result<Grammars> {
-        let generation = instance.generation.get();
-        if let Some((vocabulary, of)) = &self.vocabulary
-            && *of == generation
-        {
-            return Ok(vocabulary.clone());
-        }
-        let Tokens { spellings, end_ids, strip } = tokens()?;
+    /// Prepares the model's tokens in the present instance of the module.
+    fn prepare(&mut self, instance: &Instance, spec: &Spec, tokens: Tokens) -> Result<()> {
+        let Tokens { spellings, end_ids, strip } = tokens;
         let lengths: Vec<u32> = spellings.iter().map(|token| token.len() as u32).collect();
         let (content, count) = strip.unzip();
         let count = count.unwrap_or_default() as u32;
         let made =
             instance.module.vocabulary(&spellings.concat(), &lengths, &end_ids, content, count);
         let vocabulary = made.map_err(|thrown| instance.failed(thrown, spec))?;
-        Ok(self.vocabulary.insert((vocabulary, generation)).0.clone())
+        self.vocabulary = Some((vocabulary, instance.generation.get()));
+        Ok(())
     }
 }
 
@@ -155,10 +146,14 @@ impl Compiler for ModuleCompiler {
         tokens: &dyn Fn() -> Result<Tokens>,
     ) -> Poll<Result<Box<dyn Constraint>>> {
         let instance = ready!(self.instance())?;
-        let vocabulary = self.vocabulary(&instance, spec, tokens)?;
+        let generation = instance.generation.get();
+        let present = self.vocabulary.as_ref().filter(|(_, of)| *of == generation);
+        let Some((vocabulary, _)) = present else {
+            self.prepare(&instance, spec, tokens()?)?;
+            return Poll::Pending;
+        };
         let form = serde_json::to_string(&spec.form).unwrap_or_default();
         let matcher = vocabulary.compile(&form).map_err(|thrown| instance.failed(thrown, spec))?;
-        let generation = instance.generation.get();
         let constraint = ModuleConstraint { matcher, instance, generation, spec: spec.clone() };
         Poll::Ready(Ok(Box::new(constraint)))
     }

@@ -107,7 +107,8 @@ fn steps(service: &mut Service<Script>) -> Vec<(RequestId, Reply)> {
 }
 
 #[test]
-fn one_constraint_is_compiled_between_two_steps() {
+fn a_compiler_does_one_piece_between_two_steps() {
+    /// Prepares the tokens when it is first called.
     struct Counting(Rc<RefCell<usize>>);
 
     impl Compiler for Counting {
@@ -117,7 +118,8 @@ fn one_constraint_is_compiled_between_two_steps() {
             _: &dyn Fn() -> Result<Tokens>,
         ) -> Poll<Result<Box<dyn Constraint>>> {
             *self.0.borrow_mut() += 1;
-            Poll::Ready(Ok(Box::new(Free)))
+            let is_first = *self.0.borrow() == 1;
+            if is_first { Poll::Pending } else { Poll::Ready(Ok(Box::new(Free))) }
         }
 
         fn is_ready(&self) -> bool {
@@ -125,15 +127,17 @@ fn one_constraint_is_compiled_between_two_steps() {
         }
     }
 
-    let compiled = Rc::new(RefCell::new(0));
+    let pieces = Rc::new(RefCell::new(0));
     let (service, _) = service(&[vec![300, 301, END], vec![300, 301, END], vec![300, 301, END]]);
-    let mut service = service.with_compiler(Box::new(Counting(compiled.clone())));
+    let mut service = service.with_compiler(Box::new(Counting(pieces.clone())));
     for _ in 0..3 {
         let ask = with(json!({ "response_format": { "type": "json_object" } }));
         service.submit(ask, NOW, &[]).expect("it is accepted");
     }
-    for count in 1..=3 {
+    for count in 1..=4 {
+        assert!(!service.is_idle());
         pollster::block_on(service.step()).expect("it runs");
-        assert_eq!(*compiled.borrow(), count);
+        assert_eq!(*pieces.borrow(), count);
     }
+    assert_eq!(steps(&mut service).len(), 3);
 }
