@@ -8,6 +8,9 @@ import { fill, texts } from "./texts.js";
 
 const KEY = "tabloom-settings";
 
+/** Most stop strings of a request. */
+const STOPS = 16;
+
 /** A number is null where the model's own is used. */
 const DEFAULTS = {
   system: "",
@@ -16,6 +19,9 @@ const DEFAULTS = {
   top_k: null,
   min_p: null,
   repetition_penalty: null,
+  frequency_penalty: null,
+  presence_penalty: null,
+  stop: "",
   seed: null,
   max_tokens: null,
   speculation: true,
@@ -23,8 +29,8 @@ const DEFAULTS = {
 };
 
 /**
- * @typedef {{[Name in Exclude<keyof typeof DEFAULTS, "system" | "speculation" | "marks">]: number | null}
- *   & {system: string, speculation: boolean, marks: boolean}} Values
+ * @typedef {{[Name in Exclude<keyof typeof DEFAULTS, "system" | "stop" | "speculation" | "marks">]: number | null}
+ *   & {system: string, stop: string, speculation: boolean, marks: boolean}} Values
  */
 
 /** Settings, as a form shows them. Dispatches `change` when the visitor changes them. */
@@ -67,10 +73,10 @@ export class Settings extends EventTarget {
 
   /** The parameters of a request. */
   get params() {
-    const { system, speculation, marks, max_tokens, ...sampling } = this.values;
-    const given = Object.entries({ ...sampling, max_completion_tokens: max_tokens }).filter(
-      ([, value]) => value !== null,
-    );
+    const { system, stop, speculation, marks, max_tokens, ...sampling } = this.values;
+    const stops = linesOf(stop);
+    const all = { ...sampling, max_completion_tokens: max_tokens, stop: stops.length > 0 ? stops : null };
+    const given = Object.entries(all).filter(([, value]) => value !== null);
     return { ...Object.fromEntries(given), speculative_decoding: speculation };
   }
 
@@ -82,9 +88,10 @@ export class Settings extends EventTarget {
   use(values) {
     this.#undo.hidden = true;
     // A file from elsewhere may have more than can be entered.
-    const { maxLength } = /** @type {HTMLTextAreaElement} */ (this.#form.elements.namedItem("system"));
-    const { system = "", ...others } = typed(values);
-    this.own = { ...DEFAULTS, ...others, system: system.slice(0, maxLength) };
+    const most = (/** @type {string} */ name, /** @type {string} */ text = "") =>
+      text.slice(0, /** @type {HTMLTextAreaElement} */ (this.#form.elements.namedItem(name)).maxLength);
+    const given = typed(values);
+    this.own = { ...DEFAULTS, ...given, system: most("system", given.system), stop: most("stop", given.stop) };
     this.values = { ...this.own, ...this.#given };
     this.#fill();
     // Out of range, as in a file from elsewhere.
@@ -124,6 +131,8 @@ export class Settings extends EventTarget {
       top_k: sampling?.topK,
       min_p: sampling?.minP,
       repetition_penalty: sampling?.repetitionPenalty,
+      frequency_penalty: sampling && 0,
+      presence_penalty: sampling && 0,
     };
     for (const [name, value] of Object.entries(own)) {
       const field = /** @type {HTMLInputElement} */ (this.#form.elements.namedItem(name));
@@ -167,6 +176,15 @@ export class Settings extends EventTarget {
       else field.value = `${value ?? ""}`;
     }
   }
+}
+
+/**
+ * The stop strings in a text, one a line, as many as a request may have.
+ *
+ * @param {string} text
+ */
+function linesOf(text) {
+  return text.split("\n").filter(Boolean).slice(0, STOPS);
 }
 
 /** @param {HTMLInputElement} field */

@@ -1341,6 +1341,38 @@ test("settings are used, kept and put back", async () => {
   await page.context().close();
 });
 
+test("penalties and stop strings are a conversation's, and part of its requests", async () => {
+  const { page } = await ready(await browser.newContext(), address);
+  await view(page, "settings");
+  await page.getByLabel("Frequency penalty").fill("0.5");
+  await page.getByLabel("Presence penalty").fill("-1");
+  await page.getByLabel("Repetition penalty").fill("1.1");
+  const word = FRANCE.answer.split(" ").at(-1);
+  await page.getByLabel("Stop strings").fill(`\nnever said\n${word}\n`);
+  const params = await page.evaluate(async () => {
+    const { Settings, latest } = await import("/settings.js");
+    const settings = new Settings(document.getElementById("set"), {});
+    settings.use(latest());
+    return settings.params;
+  });
+  const { frequency_penalty, presence_penalty, repetition_penalty, stop } = params;
+  assert.deepEqual([frequency_penalty, presence_penalty, repetition_penalty], [0.5, -1, 1.1]);
+  assert.deepEqual(stop, ["never said", word]);
+  for (const name of ["Frequency penalty", "Presence penalty", "Repetition penalty"]) {
+    await page.getByLabel(name).fill("");
+  }
+  await view(page, "chat");
+  const answer = await ask(page, QUESTION);
+  assert.equal(answer, FRANCE.answer.slice(0, FRANCE.answer.indexOf(word)).trimEnd());
+  // Another conversation that begins without them is answered in full.
+  await page.locator("#clear").click();
+  await view(page, "settings");
+  await page.getByRole("button", { name: "Back to the defaults" }).click();
+  await view(page, "chat");
+  assert.equal(await ask(page, QUESTION), FRANCE.answer);
+  await page.context().close();
+});
+
 test("settings that no request may have are marked, and not used; a system prompt has a bound", async () => {
   const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
   await view(page, "settings");

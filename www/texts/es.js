@@ -51,6 +51,14 @@ export default {
     aboutMinP: "De 0 a 1: descarta los tokens menos probables que esta proporción del más probable.",
     repetition: "Penalización por repetición {0}",
     aboutRepetition: "Por encima de 1, los tokens ya usados son menos probables; 1 la desactiva.",
+    frequency: "Penalización por frecuencia {0}",
+    aboutFrequency:
+      "De -2 a 2. Por encima de 0, los tokens son menos probables cada vez que la respuesta los contiene.",
+    presence: "Penalización por presencia {0}",
+    aboutPresence:
+      "De -2 a 2. Por encima de 0, los tokens que la respuesta ya contiene son menos probables, sin importar cuántas veces.",
+    stops: "Cadenas de parada {0}",
+    aboutStops: "Una por línea, 16 como máximo. La respuesta termina antes de la primera de ellas.",
     seed: "Semilla {0}",
     aboutSeed: "Con la misma semilla, la misma pregunta recibe la misma respuesta.",
     anySeed: "aleatoria",

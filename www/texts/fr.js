@@ -51,6 +51,14 @@ export default {
     aboutMinP: "De 0 à 1 : écarte les tokens moins probables que cette part du plus probable.",
     repetition: "Pénalité de répétition {0}",
     aboutRepetition: "Au-dessus de 1, les tokens déjà présents deviennent moins probables ; 1 la désactive.",
+    frequency: "Pénalité de fréquence {0}",
+    aboutFrequency:
+      "De -2 à 2. Au-dessus de 0, les tokens deviennent moins probables chaque fois que la réponse les contient.",
+    presence: "Pénalité de présence {0}",
+    aboutPresence:
+      "De -2 à 2. Au-dessus de 0, les tokens que la réponse contient deviennent moins probables, quel qu’en soit le nombre.",
+    stops: "Chaînes d’arrêt {0}",
+    aboutStops: "Une par ligne, 16 au plus. La réponse s’arrête avant la première d’entre elles.",
     seed: "Graine {0}",
     aboutSeed: "Avec la même graine, la même question reçoit la même réponse.",
     anySeed: "aléatoire",
