@@ -10,6 +10,8 @@ pub struct HostTier {
     index: PrefixIndex,
     arriving: Vec<u32>, // [blocks] saves whose step is not over
     memory: HostMemory,
+    /// Whether copies pay: where computing is faster, nothing is saved or restored.
+    pub pays: bool,
     saves: Vec<BlockCopy>,
     restores: Vec<BlockCopy>,
 }
@@ -23,6 +25,7 @@ impl HostTier {
             index: PrefixIndex::new(blocks, device.lookahead, device.seed),
             arriving: vec![0; blocks],
             memory,
+            pays: true,
             saves: Vec::new(),
             restores: Vec::new(),
         }
@@ -49,7 +52,7 @@ impl HostTier {
         self.index.has(hash)
     }
 
-    /// Keeps the content of a device block that is taken for another, unless a step saves too much.
+    /// Keeps the content of a device block that is taken for another, if that pays, unless a step saves too much.
     pub fn save(&mut self, block: u32, hash: u64, parent: u64, content: &[u32]) {
         let before = self.restores.len();
         self.restores.retain(|restore| restore.to != block);
@@ -60,9 +63,8 @@ impl HostTier {
         if let Some(known) = self.index.find(hash, parent, content) {
             return self.touch(known);
         }
-        let Some(to) = self.order.first().filter(|_| self.saves.len() < self.memory.saves) else {
-            return;
-        };
+        let has_room = self.pays && self.saves.len() < self.memory.saves;
+        let Some(to) = self.order.first().filter(|_| has_room) else { return };
         self.index.remove(to);
         self.index.insert(to, hash, parent, content);
         self.arriving[to as usize] += 1;

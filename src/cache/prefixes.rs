@@ -60,7 +60,8 @@ impl KvCache {
     /// The same in a few probes, for an order of many sequences: exact unless blocks were evicted from
     /// the middle of a prefix.
     pub fn estimate(&self, table: &BlockTable) -> usize {
-        let has = |hash: &u64| self.index.has(*hash) || self.host.has(*hash);
+        let in_host = |hash: &u64| self.host.pays && self.host.has(*hash);
+        let has = |hash: &u64| self.index.has(*hash) || in_host(hash);
         table.hashes.partition_point(has) * BLOCK_SIZE
     }
 
@@ -192,6 +193,11 @@ impl KvCache {
         self.host.remove(block);
     }
 
+    /// Sets whether blocks are copied to host memory and back: not where computing them again is faster.
+    pub fn set_copying(&mut self, pays: bool) {
+        self.host.pays = pays;
+    }
+
     /// Whether the next step has to restore blocks.
     pub fn restores(&self) -> bool {
         self.host.restores()
@@ -291,7 +297,8 @@ impl KvCache {
             let mut suffices = true;
             for (group, view) in self.views.iter().enumerate() {
                 let hash = PrefixIndex::of_group(hash, group);
-                let in_host = || self.host.find(hash, parent, content).filter(|_| or_host);
+                let in_host =
+                    || self.host.find(hash, parent, content).filter(|_| or_host && self.host.pays);
                 let on_device = self.index.find(hash, parent, content).map(Cached::Device);
                 let block = on_device.or_else(|| in_host().map(Cached::Host));
                 if block.is_none() && at < view.sinks {

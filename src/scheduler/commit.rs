@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Error,
     speculate::{Observed, Source},
-    step::{Follow, Logprobs, Sample, SeqPlan, StepPlan, StepResult},
+    step::{BLOCK_SIZE, Follow, Logprobs, Sample, SeqPlan, StepPlan, StepResult},
 };
 
 /// What a step brought for one sequence.
@@ -45,12 +45,18 @@ impl Scheduler {
 
     /// Records what the step took.
     fn measure(&mut self, plan: &StepPlan, result: &StepResult, took: Duration, now: Duration) {
-        if plan.seqs.is_empty() {
+        let (rows, computed) =
+            (plan.rows(), result.device_nanos.map_or(took, Duration::from_nanos));
+        if plan.restores.is_empty() {
+            self.pace.observe(rows, computed);
+        } else {
+            let tokens = plan.restores.len() * BLOCK_SIZE / self.capacity.groups.count();
+            self.pace.observe_restored(tokens, rows, took);
+        }
+        if rows == 0 {
             return;
         }
-        let computed = result.device_nanos.map_or(took, Duration::from_nanos);
-        self.pace.observe(plan.rows(), computed);
-        self.metrics.stepped(plan.rows(), computed);
+        self.metrics.stepped(rows, computed);
         let is_live = |slot: u32| self.running.iter().any(|seq| seq.slot == slot);
         let step = observed(plan, &result.samples, is_live);
         if let Some(saved) = self.speculation.observe(step, took, now) {

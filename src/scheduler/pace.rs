@@ -1,8 +1,8 @@
-//! How many rows a step may have to stay within the time target.
+//! How many rows a step may have to stay within the time target, and whether copies of blocks are faster.
 
 use std::time::Duration;
 
-use crate::speculate::Mean;
+use crate::speculate::{Mean, Rate};
 
 /// Estimates the cost of a row from measured steps.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct Pace {
     per_row: f64,
     /// Seconds of small steps, which hardly depend on their rows.
     small: Mean,
+    /// Seconds per token whose keys and values were restored from host memory.
+    restored: Rate,
 }
 
 impl Pace {
@@ -31,9 +33,20 @@ impl Pace {
     /// this factor: shorter ones would compute hardly anything but what small ones do.
     const SLOW: (f64, f64) = (2.0, 10.0);
 
+    /// Steps that have restored something before their time counts: memory is allocated in the first.
+    const COPIES: f64 = 4.0;
+
     pub fn new(target: f64, most: usize) -> Pace {
         let rows = if target.is_finite() { most.min(Pace::FIRST) } else { most };
-        Pace { target, most, least: Pace::LEAST, rows, per_row: 0.0, small: Mean::default() }
+        Pace {
+            target,
+            most,
+            least: Pace::LEAST,
+            rows,
+            per_row: 0.0,
+            small: Mean::default(),
+            restored: Rate::default(),
+        }
     }
 
     /// For a device on which each row may take a second: its first step has one.
@@ -55,6 +68,24 @@ impl Pace {
     /// Time for a row of a prompt, once known.
     pub fn row_time(&self) -> Option<Duration> {
         (self.per_row > 0.0).then(|| Duration::from_secs_f64(self.per_row))
+    }
+
+    /// Records the time of a step that restored this many tokens from host memory, beside its rows if it has any.
+    pub fn observe_restored(&mut self, tokens: usize, rows: usize, took: Duration) {
+        let computing = match rows {
+            0 => Some(0.0),
+            _ if rows < self.least => self.small.get(),
+            _ => self.row_time().map(|row| rows as f64 * row.as_secs_f64()),
+        };
+        if let Some(computing) = computing {
+            self.restored.add_capped(tokens as f64, (took.as_secs_f64() - computing).max(0.0));
+        }
+    }
+
+    /// Whether tokens are restored sooner than computed. So unless the opposite was measured.
+    pub fn restoring_pays(&self) -> bool {
+        let token = self.restored.get().filter(|_| self.restored.count() >= Pace::COPIES);
+        token.is_none_or(|token| self.per_row == 0.0 || token < self.per_row)
     }
 
     /// Records the time of a step.

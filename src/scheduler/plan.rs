@@ -44,6 +44,7 @@ impl Scheduler {
     /// step in flight is over.
     pub fn plan(&mut self, now: Duration) -> StepPlan {
         let mut plan = StepPlan::default();
+        self.cache.set_copying(self.pace.restoring_pays());
         // One waiting request may be admitted.
         let may_come = !self.free_slots.is_empty() && self.queue.iter().any(Sequence::may_run);
         let to_come = self.running.len() + usize::from(may_come);

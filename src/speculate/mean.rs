@@ -53,6 +53,11 @@ impl Rate {
         self.add(amount, seconds.min(most));
     }
 
+    /// Measurements that it is the average of, at most [`Mean::MOST`].
+    pub fn count(&self) -> f64 {
+        self.amount.count()
+    }
+
     /// Seconds per unit; none before the first measurement.
     pub fn get(&self) -> Option<f64> {
         let amount = self.amount.get().filter(|amount| *amount > 0.0)?;

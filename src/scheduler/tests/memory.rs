@@ -147,3 +147,34 @@ fn hardly_a_row_is_computed_twice_where_answers_grow() {
     let needed = ended * (prompt + answer - 1);
     assert!(10 * rows < 11 * needed, "{rows} rows for {needed}");
 }
+
+/// Two prompts that share no block take turns in memory for one of them.
+#[test]
+fn blocks_are_restored_unless_it_is_faster_to_compute_them() {
+    let (row, blocks) = (Duration::from_millis(1), 16);
+    for (block, pays) in [(row, true), (100 * row, false)] {
+        let Scheduler { mut capacity, options, .. } =
+            with(256, 1, blocks + 2, |options| options.prefix_caching = true);
+        capacity.host = HostMemory { blocks: 4 * blocks, saves: 2 * blocks, reads: 0 };
+        let mut scheduler = Scheduler::new(capacity, options);
+        let copies: Vec<[usize; 2]> = (0..12)
+            .map(|round| {
+                // The last is new.
+                let token = if round < 11 { 1 + round % 2 } else { 3 };
+                let prompt = vec![token; blocks * BLOCK_SIZE];
+                add(&mut scheduler, Request { prompt, ..request(1, 1) });
+                let [mut saves, mut restores] = [0, 0];
+                while !scheduler.is_idle() {
+                    let plan = plan(&mut scheduler);
+                    (saves, restores) = (saves + plan.saves.len(), restores + plan.restores.len());
+                    let took = row * plan.rows() as u32 + block * plan.restores.len() as u32;
+                    scheduler.commit(&plan, &answer(&plan, TOKEN), took, NOW);
+                    scheduler.take_events();
+                }
+                [saves, restores]
+            })
+            .collect();
+        assert_ne!(copies[2][1], 0, "nothing is known yet: {copies:?}");
+        assert_eq!([copies[11][0], copies[10][1]].map(|count| count > 0), [pays; 2], "{copies:?}");
+    }
+}

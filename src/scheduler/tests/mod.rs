@@ -12,8 +12,8 @@ use super::*;
 use crate::{
     cache::BlockTable,
     step::{
-        BlockCopy, Capacity, HostMemory, KvGroups, Logprobs, Mask, Pool, Pooling, RowTokens,
-        Sample, Sampling, SeqPlan, StepResult, Window,
+        BLOCK_SIZE, BlockCopy, Capacity, HostMemory, KvGroups, Logprobs, Mask, Pool, Pooling,
+        RowTokens, Sample, Sampling, SeqPlan, StepResult, Window,
     },
 };
 
