@@ -505,6 +505,40 @@ describe("conversations", () => {
     await page.locator("#said").waitFor({ state: "hidden" });
   });
 
+  test("of a file only messages are needed; what is none, too much or of another kind is refused or left out", async () => {
+    const file = (name, value) => ({
+      name,
+      mimeType: "application/json",
+      buffer: Buffer.from(JSON.stringify(value)),
+    });
+    const told = page.locator("#said");
+    const refused = async (value, why) => {
+      await page.locator("#import-file").setInputFiles(file("strange.json", value));
+      await told.filter({ hasText: `strange.json is not a saved conversation: ${why}` }).waitFor();
+    };
+    const before = await titles(page);
+    await refused({ messages: Array(10_001).fill({ role: "user", content: "a" }) }, "it has more than 10,000 messages");
+    const versions = [null, Array(10_000).fill({ role: "user", content: "a" })];
+    await refused({ messages: [{ role: "user", content: "a", versions }] }, "it has more than 10,000 messages");
+    for (const value of [null, 7, [], { messages: [] }, { messages: [{ role: "user", content: "" }] }]) {
+      await refused(value, "it has no messages as “Save as JSON” writes them");
+      await page.locator("#import-file").setInputFiles(file("strange.json", { messages: 1 }));
+    }
+    assert.deepEqual(await titles(page), before);
+    const messages = [
+      { role: "user", content: "Which one?" },
+      { role: "assistant", content: "This one.", end: "constructor" },
+    ];
+    await page
+      .locator("#import-file")
+      .setInputFiles(file("bare.json", { title: { a: 1 }, model: 7, changed: "never", settings: [], messages }));
+    await page.locator("#conversation-list [aria-current=true]", { hasText: "bare.json" }).waitFor();
+    await page.locator(MESSAGES, { hasText: "This one." }).waitFor();
+    assert.equal(await page.locator("#conversation .note:visible").count(), 0);
+    await choose(page, 0, "Delete");
+    await page.locator("#conversation-list .title", { hasText: "A fox" }).click();
+  });
+
   test("what was found is listed with what was said around it", async () => {
     const { page } = await fresh();
     const answer = `${"More words. ".repeat(20)}The zebra is striped.${" More words.".repeat(20)}`;
@@ -1351,11 +1385,11 @@ test("penalties and stop strings are a conversation's, and part of its requests"
   await page.getByLabel("Stop strings").fill(`\nnever said\n${word}\n`);
   const params = await page.evaluate(async () => {
     const { Settings, latest } = await import("/settings.js");
-    const settings = new Settings(document.getElementById("set"), {});
+    const settings = new Settings(/** @type {any} */ (document.getElementById("set")), {});
     settings.use(latest());
     return settings.params;
   });
-  const { frequency_penalty, presence_penalty, repetition_penalty, stop } = params;
+  const { frequency_penalty, presence_penalty, repetition_penalty, stop } = /** @type {any} */ (params);
   assert.deepEqual([frequency_penalty, presence_penalty, repetition_penalty], [0.5, -1, 1.1]);
   assert.deepEqual(stop, ["never said", word]);
   for (const name of ["Frequency penalty", "Presence penalty", "Repetition penalty"]) {

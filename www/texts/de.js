@@ -168,6 +168,7 @@ export default {
     refused: "{file} ist keine gespeicherte Unterhaltung: {why}.",
     noJson: "es ist kein JSON, wie „{json}“ es schreibt",
     noMessages: "sie enthält keine Nachrichten, wie „{json}“ sie schreibt",
+    many: "sie enthält mehr als {limit} Nachrichten",
     large: "sie ist größer als {limit}",
   },
   loader: {

@@ -68,6 +68,7 @@ export default {
     refused: "{file} is not a saved conversation: {why}.",
     noJson: "it is not JSON, as “{json}” writes it",
     noMessages: "it has no messages as “{json}” writes them",
+    many: "it has more than {limit} messages",
     large: "it is larger than {limit}",
   },
   loader: {

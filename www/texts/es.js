@@ -165,6 +165,7 @@ export default {
     refused: "{file} no es una conversación guardada: {why}.",
     noJson: "no es JSON, como el que escribe «{json}»",
     noMessages: "no tiene mensajes como los que escribe «{json}»",
+    many: "tiene más de {limit} mensajes",
     large: "supera {limit}",
   },
   loader: {

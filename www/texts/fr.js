@@ -170,6 +170,7 @@ export default {
     refused: "{file} n’est pas une conversation enregistrée : {why}.",
     noJson: "ce n’est pas du JSON, comme l’écrit « {json} »",
     noMessages: "il n’a pas de messages comme les écrit « {json} »",
+    many: "il contient plus de {limit} messages",
     large: "il dépasse {limit}",
   },
   loader: {

@@ -164,6 +164,7 @@ export default {
     refused: "{file} は保存された会話ではありません: {why}。",
     noJson: "「{json}」で書き出される JSON ではありません",
     noMessages: "「{json}」で書き出される形のメッセージがありません",
+    many: "メッセージが {limit} 件を超えています",
     large: "{limit} を超えています",
   },
   loader: {

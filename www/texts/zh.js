@@ -153,6 +153,7 @@ export default {
     refused: "{file} 不是已保存的对话：{why}。",
     noJson: "不是“{json}”所写的 JSON",
     noMessages: "其中没有“{json}”所写的消息",
+    many: "其中的消息超过 {limit} 条",
     large: "大于 {limit}",
   },
   loader: {
