@@ -1,5 +1,6 @@
 // Conversations as files: saved as Markdown or JSON, and read from JSON.
 import { TEXTS as ROLES, checked } from "./tabloom/element/parts.js";
+import { textsOf } from "./archive.js";
 import { save, saveJson } from "./download.js";
 import { formatBytes } from "./format.js";
 import { typed } from "./settings.js";
@@ -9,6 +10,8 @@ import { fill, texts } from "./texts.js";
 
 /** Most bytes of a file that is read: a longer one would hold up the page. */
 const MOST = 20e6;
+/** Most messages of a conversation, those of all versions together. */
+const MESSAGES = 10_000;
 /** Most characters of a title and of a model's name. */
 const NAME = 200;
 
@@ -41,15 +44,29 @@ export async function readConversation(file) {
   } catch {
     throw failure(fill(texts.exchange.noJson, { json: texts.conversations.json }));
   }
+  const messages = messagesOf(value);
+  if (messages.length === 0) throw failure(fill(texts.exchange.noMessages, { json: texts.conversations.json }));
+  if (textsOf(messages).length > MESSAGES) throw failure(fill(texts.exchange.many, { limit: MESSAGES }));
+  // All else may be missing.
+  const changed = Math.min(new Date(value.changed).getTime() || Date.now(), Date.now());
+  const [title, model] = [value.title, value.model].map((text) =>
+    (typeof text === "string" ? text : "").slice(0, NAME),
+  );
+  const settings = typed(value.settings);
+  const kept = { named: true, pinned: value.pinned === true, model, changed, settings, messages };
+  return { id: crypto.randomUUID(), title: title.trim() || file.name, ...kept };
+}
+
+/**
+ * The messages in what a file holds; none where they are of another form.
+ *
+ * @param {any} value
+ */
+function messagesOf(value) {
   try {
-    const messages = checked(value?.messages);
-    const changed = Math.min(new Date(value.changed).getTime() || Date.now(), Date.now());
-    const [title, model] = [value.title, value.model].map((text) => `${text ?? ""}`.slice(0, NAME));
-    const settings = typed(value.settings);
-    const kept = { named: true, pinned: value.pinned === true, model, changed, settings, messages };
-    return { id: crypto.randomUUID(), title: title || file.name, ...kept };
+    return checked(value?.messages).filter(({ content }) => content !== "");
   } catch {
-    throw failure(fill(texts.exchange.noMessages, { json: texts.conversations.json }));
+    return [];
   }
 }
 

@@ -131,8 +131,8 @@ export class Settings extends EventTarget {
       top_k: sampling?.topK,
       min_p: sampling?.minP,
       repetition_penalty: sampling?.repetitionPenalty,
-      frequency_penalty: sampling && 0,
-      presence_penalty: sampling && 0,
+      frequency_penalty: sampling ? 0 : undefined,
+      presence_penalty: sampling ? 0 : undefined,
     };
     for (const [name, value] of Object.entries(own)) {
       const field = /** @type {HTMLInputElement} */ (this.#form.elements.namedItem(name));

@@ -2,6 +2,9 @@
 
 /** @import { TabloomChatMessage as Message } from "./types.js" */
 
+/** How an answer may have ended, other than by itself. */
+const ENDS = ["stopped", "length", "full"];
+
 /** @type {Record<string, {owner: Node, changed: () => void}>} the elements whose conversations are at these keys */
 const owners = Object.create(null);
 
@@ -109,7 +112,8 @@ export function checked(messages, where = "messages") {
     return {
       role,
       content,
-      ...(end && { end }),
+      // Of another version there may be others.
+      ...(ENDS.includes(end) && { end }),
       ...(versions && { versions: ofVersions(versions, `${where}[${i}]`) }),
     };
   });

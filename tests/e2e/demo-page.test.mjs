@@ -505,6 +505,55 @@ describe("conversations", () => {
     await page.locator("#said").waitFor({ state: "hidden" });
   });
 
+  test("a menu stays in the window and at its button as that is turned", async () => {
+    const { width, height } = page.viewportSize();
+    for (const { tall } of [{ tall: 390 }, { tall: 844 }]) {
+      await page.setViewportSize({ width: 844, height: 1234 - tall });
+      await page.locator("#conversation-list .icon").first().click();
+      await page.setViewportSize({ width: 844, height: tall });
+      const [menu, source] = [page.locator("#menu"), page.locator("#conversation-list .icon").first()];
+      await page.waitForFunction(() => document.getElementById("menu").getBoundingClientRect().bottom <= innerHeight);
+      const [at, from] = [await menu.boundingBox(), await source.boundingBox()];
+      assert.ok(at.y >= 0 && Math.abs(at.x + at.width - from.x - from.width) < 2, JSON.stringify([at, from]));
+      await page.keyboard.press("Escape");
+    }
+    await page.setViewportSize({ width, height });
+  });
+
+  test("of a file only messages are needed; what is none, too much or of another kind is refused or left out", async () => {
+    const file = (name, value) => ({
+      name,
+      mimeType: "application/json",
+      buffer: Buffer.from(JSON.stringify(value)),
+    });
+    const told = page.locator("#said");
+    const refused = async (value, why) => {
+      await page.locator("#import-file").setInputFiles(file("strange.json", value));
+      await told.filter({ hasText: `strange.json is not a saved conversation: ${why}` }).waitFor();
+    };
+    const before = await titles(page);
+    await refused({ messages: Array(10_001).fill({ role: "user", content: "a" }) }, "it has more than 10,000 messages");
+    const versions = [null, Array(10_000).fill({ role: "user", content: "a" })];
+    await refused({ messages: [{ role: "user", content: "a", versions }] }, "it has more than 10,000 messages");
+    for (const value of [null, 7, [], { messages: [] }, { messages: [{ role: "user", content: "" }] }]) {
+      await refused(value, "it has no messages as “Save as JSON” writes them");
+      await page.locator("#import-file").setInputFiles(file("strange.json", { messages: 1 }));
+    }
+    assert.deepEqual(await titles(page), before);
+    const messages = [
+      { role: "user", content: "Which one?" },
+      { role: "assistant", content: "This one.", end: "constructor" },
+    ];
+    await page
+      .locator("#import-file")
+      .setInputFiles(file("bare.json", { title: { a: 1 }, model: 7, changed: "never", settings: [], messages }));
+    await page.locator("#conversation-list [aria-current=true]", { hasText: "bare.json" }).waitFor();
+    await page.locator(MESSAGES, { hasText: "This one." }).waitFor();
+    assert.equal(await page.locator("#conversation .note:visible").count(), 0);
+    await choose(page, 0, "Delete");
+    await page.locator("#conversation-list .title", { hasText: "A fox" }).click();
+  });
+
   test("what was found is listed with what was said around it", async () => {
     const { page } = await fresh();
     const answer = `${"More words. ".repeat(20)}The zebra is striped.${" More words.".repeat(20)}`;
@@ -1138,7 +1187,7 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
   assert.equal(await page.locator(INPUT).inputValue(), "");
 
   await drop(page, "#conversation .log", [["x.gguf", "no model after all"]]);
-  await page.locator(PROBLEM, { hasText: "Built-in model stays. x.gguf is not a model: it is neither" }).waitFor();
+  await page.locator(PROBLEM, { hasText: "Built-in model stays. “x.gguf” is not a model: it is neither" }).waitFor();
   assert.equal(await chip.count(), 1);
   assert.deepEqual(problems, []);
   await page.context().close();
@@ -1351,11 +1400,11 @@ test("penalties and stop strings are a conversation's, and part of its requests"
   await page.getByLabel("Stop strings").fill(`\nnever said\n${word}\n`);
   const params = await page.evaluate(async () => {
     const { Settings, latest } = await import("/settings.js");
-    const settings = new Settings(document.getElementById("set"), {});
+    const settings = new Settings(/** @type {any} */ (document.getElementById("set")), {});
     settings.use(latest());
     return settings.params;
   });
-  const { frequency_penalty, presence_penalty, repetition_penalty, stop } = params;
+  const { frequency_penalty, presence_penalty, repetition_penalty, stop } = /** @type {any} */ (params);
   assert.deepEqual([frequency_penalty, presence_penalty, repetition_penalty], [0.5, -1, 1.1]);
   assert.deepEqual(stop, ["never said", word]);
   for (const name of ["Frequency penalty", "Presence penalty", "Repetition penalty"]) {
@@ -1825,7 +1874,7 @@ describe("the choice of a model", () => {
     await page.keyboard.press("Enter");
     const problem = page.locator(PROBLEM);
     await problem
-      .filter({ hasText: "Built-in model stays. else could not be fetched. Check your connection" })
+      .filter({ hasText: "Built-in model stays. “else” could not be fetched. Check your connection" })
       .waitFor();
     assert.match(await problem.getAttribute("title"), /nowhere\/else\/config\.json/);
     await page.getByRole("button", { name: "Dismiss" }).click();
@@ -1833,7 +1882,7 @@ describe("the choice of a model", () => {
 
     await page.locator("#choose").click();
     await page.locator("#file").setInputFiles({ name: "notes.txt", mimeType: "", buffer: Buffer.from("It is red.") });
-    await problem.filter({ hasText: "Built-in model stays. notes.txt is not a model: it is neither" }).waitFor();
+    await problem.filter({ hasText: "Built-in model stays. “notes.txt” is not a model: it is neither" }).waitFor();
     assert.equal(await page.locator("#file").inputValue(), "", "the same can be chosen again");
 
     const several = ["a.gguf", "b.gguf"].map((name) => ({ name, mimeType: "", buffer: Buffer.from("GGUF") }));
@@ -1845,7 +1894,7 @@ describe("the choice of a model", () => {
     buffer.write("other", buffer.indexOf("llama"));
     await page.locator("#choose").click();
     await page.locator("#file").setInputFiles({ name: "other.gguf", mimeType: "", buffer });
-    await problem.filter({ hasText: /other\.gguf could not be loaded\..* Choose another model\./ }).waitFor();
+    await problem.filter({ hasText: /“other\.gguf” could not be loaded\..* Choose another model\./ }).waitFor();
     assert.doesNotMatch(await problem.textContent(), /site/);
     // A name that the visitor has not written cannot be wrong.
     await page.route("https://huggingface.co/**", (route) => route.abort());
@@ -2175,7 +2224,7 @@ describe("the choice of a model", () => {
     await load("org/name-GGUF");
     const problem = page.locator(PROBLEM, { hasText: "Add a word of its name" });
     await problem.waitFor();
-    assert.match(await problem.textContent(), /stays\. name-GGUF does not say .*m-Q4_0\.gguf, m-Q8_0\.gguf/);
+    assert.match(await problem.textContent(), /stays\. “name-GGUF” does not say .*m-Q4_0\.gguf, m-Q8_0\.gguf/);
     const asked = page.waitForRequest(`https://huggingface.co/org/name-GGUF/resolve/${commit}/m-Q4_0.gguf`);
     await load("org/name-GGUF:Q4_0");
     await page.locator("#switching-name", { hasText: /^Loading name-GGUF:Q4_0$/ }).waitFor();

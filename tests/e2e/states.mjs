@@ -346,6 +346,22 @@ export const STATES = {
       await page.locator("#conversation-list .icon").first().click();
     },
   },
+  "list: renaming": {
+    show: async (page) => {
+      await list(page);
+      await page.locator("#conversation-list .icon").first().click();
+      await page.getByRole("menuitem", { name: "Rename" }).click();
+      await page.locator("#conversation-list input").waitFor();
+    },
+  },
+  "list: not imported": {
+    show: async (page) => {
+      await page
+        .locator("#import-file")
+        .setInputFiles({ name: "rubbish.json", mimeType: "application/json", buffer: Buffer.from("{}") });
+      await page.locator("#said", { hasText: "is not a saved conversation" }).waitFor();
+    },
+  },
   "list: found": {
     show: async (page) => {
       await list(page);
@@ -402,6 +418,15 @@ export const STATES = {
       await page.locator("[name=system]").fill("Answer in one short sentence.");
       await page.locator("[name=temperature]").fill("7");
       await page.locator("[name=marks]").check();
+    },
+  },
+
+  "settings: put back": {
+    show: async (page) => {
+      await view(page, "settings");
+      await page.locator("[name=temperature]").fill("1");
+      await page.locator("#set [type=reset]").click();
+      await page.locator("#undo-reset").waitFor();
     },
   },
 

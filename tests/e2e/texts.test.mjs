@@ -68,6 +68,17 @@ describe("each language has all that English has", () => {
     });
   }
 
+  test("the app that can be installed has its name and what it is", async () => {
+    const manifest = JSON.parse(await read("www/manifest.webmanifest"));
+    const { title, description } = said(page);
+    assert.deepEqual([manifest.name, manifest.description], [title, description]);
+    for (const code of OTHERS) {
+      const { html } = await table(`www/texts/${code}.js`);
+      const { name_localized: names, description_localized: descriptions } = manifest;
+      assert.deepEqual([names[code], descriptions[code]], [html.title, html.description], code);
+    }
+  });
+
   test("there are no other tables", async () => {
     const files = async (path) => (await readdir(new URL(path, root))).sort();
     const others = OTHERS.map((code) => `${code}.js`);

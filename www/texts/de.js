@@ -168,20 +168,21 @@ export default {
     refused: "{file} ist keine gespeicherte Unterhaltung: {why}.",
     noJson: "es ist kein JSON, wie „{json}“ es schreibt",
     noMessages: "sie enthält keine Nachrichten, wie „{json}“ sie schreibt",
+    many: "sie enthält mehr als {limit} Nachrichten",
     large: "sie ist größer als {limit}",
   },
   loader: {
     builtIn: "Standardmodell",
     files: "Dateien dieses Geräts",
-    failed: "{name} konnte nicht geladen werden. {why}",
+    failed: "„{name}“ konnte nicht geladen werden. {why}",
     unfetched:
-      "{name} konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",
+      "„{name}“ konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",
     notFound:
-      "{name} konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und den Namen und versuchen Sie es noch einmal.",
+      "„{name}“ konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und den Namen und versuchen Sie es noch einmal.",
     noModel:
-      "{name} ist kein Modell: weder eine vollständige GGUF-Datei noch ein Ordner mit config.json, tokenizer.json und safetensors.",
+      "„{name}“ ist kein Modell: weder eine vollständige GGUF-Datei noch ein Ordner mit config.json, tokenizer.json und safetensors.",
     several:
-      "{name} sagt nicht, welche GGUF-Datei geladen werden soll. Ein Wort ihres Namens anfügen, wie in owner/name:Q4_K_M. Es gibt: {files}.",
+      "„{name}“ sagt nicht, welche GGUF-Datei geladen werden soll. Ein Wort ihres Namens anfügen, wie in owner/name:Q4_K_M. Es gibt: {files}.",
     models: "Das sind mehrere Modelle: {files}. Eines davon wählen.",
     unnamed:
       "„{name}“ ist kein Modellname. Geben Sie einen Namen auf Hugging Face ein, etwa HuggingFaceTB/SmolLM2-135M-Instruct, oder die Adresse eines Ordners oder einer GGUF-Datei.",

@@ -68,18 +68,19 @@ export default {
     refused: "{file} is not a saved conversation: {why}.",
     noJson: "it is not JSON, as “{json}” writes it",
     noMessages: "it has no messages as “{json}” writes them",
+    many: "it has more than {limit} messages",
     large: "it is larger than {limit}",
   },
   loader: {
     builtIn: "Built-in model",
     files: "Files of this device",
-    failed: "{name} could not be loaded. {why}",
-    unfetched: "{name} could not be fetched. Check your connection, and try again.",
-    notFound: "{name} could not be fetched. Check your connection and the name, and try again.",
+    failed: "“{name}” could not be loaded. {why}",
+    unfetched: "“{name}” could not be fetched. Check your connection, and try again.",
+    notFound: "“{name}” could not be fetched. Check your connection and the name, and try again.",
     noModel:
-      "{name} is not a model: it is neither a whole GGUF file nor a folder with config.json, tokenizer.json and safetensors.",
+      "“{name}” is not a model: it is neither a whole GGUF file nor a folder with config.json, tokenizer.json and safetensors.",
     several:
-      "{name} does not say which GGUF file to load. Add a word of its name, as in owner/name:Q4_K_M. There are: {files}.",
+      "“{name}” does not say which GGUF file to load. Add a word of its name, as in owner/name:Q4_K_M. There are: {files}.",
     models: "These are several models: {files}. Choose one of them.",
     unnamed:
       "“{name}” is not a model name. Enter a name on Hugging Face, such as HuggingFaceTB/SmolLM2-135M-Instruct, or the address of a folder or a GGUF file.",

@@ -165,18 +165,19 @@ export default {
     refused: "{file} no es una conversación guardada: {why}.",
     noJson: "no es JSON, como el que escribe «{json}»",
     noMessages: "no tiene mensajes como los que escribe «{json}»",
+    many: "tiene más de {limit} mensajes",
     large: "supera {limit}",
   },
   loader: {
     builtIn: "Modelo incluido",
     files: "Archivos de este dispositivo",
-    failed: "No se pudo cargar {name}. {why}",
-    unfetched: "No se pudo descargar {name}. Compruebe la conexión e inténtelo de nuevo.",
-    notFound: "No se pudo descargar {name}. Compruebe la conexión y el nombre e inténtelo de nuevo.",
+    failed: "No se pudo cargar «{name}». {why}",
+    unfetched: "No se pudo descargar «{name}». Compruebe la conexión e inténtelo de nuevo.",
+    notFound: "No se pudo descargar «{name}». Compruebe la conexión y el nombre e inténtelo de nuevo.",
     noModel:
-      "{name} no es un modelo: no es un archivo GGUF completo ni una carpeta con config.json, tokenizer.json y safetensors.",
+      "«{name}» no es un modelo: no es un archivo GGUF completo ni una carpeta con config.json, tokenizer.json y safetensors.",
     several:
-      "{name} no dice qué archivo GGUF cargar. Añada una palabra de su nombre, como en owner/name:Q4_K_M. Hay: {files}.",
+      "«{name}» no dice qué archivo GGUF cargar. Añada una palabra de su nombre, como en owner/name:Q4_K_M. Hay: {files}.",
     models: "Son varios modelos: {files}. Elija uno de ellos.",
     unnamed:
       "«{name}» no es un nombre de modelo. Escriba un nombre de Hugging Face, como HuggingFaceTB/SmolLM2-135M-Instruct, o la dirección de una carpeta o de un archivo GGUF.",

@@ -170,18 +170,19 @@ export default {
     refused: "{file} n’est pas une conversation enregistrée : {why}.",
     noJson: "ce n’est pas du JSON, comme l’écrit « {json} »",
     noMessages: "il n’a pas de messages comme les écrit « {json} »",
+    many: "il contient plus de {limit} messages",
     large: "il dépasse {limit}",
   },
   loader: {
     builtIn: "Modèle intégré",
     files: "Fichiers de cet appareil",
-    failed: "Impossible de charger {name}. {why}",
-    unfetched: "Impossible de télécharger {name}. Vérifiez la connexion, puis réessayez.",
-    notFound: "Impossible de télécharger {name}. Vérifiez la connexion et le nom, puis réessayez.",
+    failed: "Impossible de charger « {name} ». {why}",
+    unfetched: "Impossible de télécharger « {name} ». Vérifiez la connexion, puis réessayez.",
+    notFound: "Impossible de télécharger « {name} ». Vérifiez la connexion et le nom, puis réessayez.",
     noModel:
-      "{name} n’est pas un modèle : ce n’est ni un fichier GGUF complet, ni un dossier avec config.json, tokenizer.json et des safetensors.",
+      "« {name} » n’est pas un modèle : ce n’est ni un fichier GGUF complet, ni un dossier avec config.json, tokenizer.json et des safetensors.",
     several:
-      "{name} ne dit pas quel fichier GGUF charger. Ajoutez un mot de son nom, comme dans owner/name:Q4_K_M. Il y a : {files}.",
+      "« {name} » ne dit pas quel fichier GGUF charger. Ajoutez un mot de son nom, comme dans owner/name:Q4_K_M. Il y a : {files}.",
     models: "Il y a là plusieurs modèles : {files}. Choisissez-en un.",
     unnamed:
       "« {name} » n’est pas un nom de modèle. Saisissez un nom sur Hugging Face, comme HuggingFaceTB/SmolLM2-135M-Instruct, ou l’adresse d’un dossier ou d’un fichier GGUF.",

@@ -164,18 +164,19 @@ export default {
     refused: "{file} は保存された会話ではありません: {why}。",
     noJson: "「{json}」で書き出される JSON ではありません",
     noMessages: "「{json}」で書き出される形のメッセージがありません",
+    many: "メッセージが {limit} 件を超えています",
     large: "{limit} を超えています",
   },
   loader: {
     builtIn: "内蔵モデル",
     files: "このデバイスのファイル",
-    failed: "{name} を読み込めませんでした。{why}",
-    unfetched: "{name} を取得できませんでした。接続を確認して、もう一度お試しください。",
-    notFound: "{name} を取得できませんでした。接続と名前を確認して、もう一度お試しください。",
+    failed: "「{name}」を読み込めませんでした。{why}",
+    unfetched: "「{name}」を取得できませんでした。接続を確認して、もう一度お試しください。",
+    notFound: "「{name}」を取得できませんでした。接続と名前を確認して、もう一度お試しください。",
     noModel:
-      "{name} はモデルではありません。完全な GGUF ファイルでも、config.json、tokenizer.json、safetensors を含むフォルダーでもありません。",
+      "「{name}」はモデルではありません。完全な GGUF ファイルでも、config.json、tokenizer.json、safetensors を含むフォルダーでもありません。",
     several:
-      "{name} だけでは、どの GGUF ファイルを読み込むか決まりません。owner/name:Q4_K_M のように、ファイル名の一部を加えてください。候補：{files}",
+      "「{name}」だけでは、どの GGUF ファイルを読み込むか決まりません。owner/name:Q4_K_M のように、ファイル名の一部を加えてください。候補：{files}",
     models: "複数のモデルがあります：{files}。どれか一つを選んでください。",
     unnamed:
       "「{name}」はモデル名ではありません。HuggingFaceTB/SmolLM2-135M-Instruct のような Hugging Face 上の名前、またはフォルダーか GGUF ファイルのアドレスを入力してください。",

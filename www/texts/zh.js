@@ -153,17 +153,18 @@ export default {
     refused: "{file} 不是已保存的对话：{why}。",
     noJson: "不是“{json}”所写的 JSON",
     noMessages: "其中没有“{json}”所写的消息",
+    many: "其中的消息超过 {limit} 条",
     large: "大于 {limit}",
   },
   loader: {
     builtIn: "内置模型",
     files: "此设备上的文件",
-    failed: "无法加载 {name}。{why}",
-    unfetched: "无法获取 {name}。请检查网络连接，然后重试。",
-    notFound: "无法获取 {name}。请检查网络连接和名称，然后重试。",
+    failed: "无法加载“{name}”。{why}",
+    unfetched: "无法获取“{name}”。请检查网络连接，然后重试。",
+    notFound: "无法获取“{name}”。请检查网络连接和名称，然后重试。",
     noModel:
-      "{name} 不是模型：它既不是完整的 GGUF 文件，也不是包含 config.json、tokenizer.json 和 safetensors 的文件夹。",
-    several: "{name} 没有说明要加载哪个 GGUF 文件。请像 owner/name:Q4_K_M 那样加上文件名中的一部分。可选：{files}。",
+      "“{name}”不是模型：它既不是完整的 GGUF 文件，也不是包含 config.json、tokenizer.json 和 safetensors 的文件夹。",
+    several: "“{name}”没有说明要加载哪个 GGUF 文件。请像 owner/name:Q4_K_M 那样加上文件名中的一部分。可选：{files}。",
     models: "这里有多个模型：{files}。请选择其中一个。",
     unnamed:
       "“{name}”不是模型名称。请输入 Hugging Face 上的名称（如 HuggingFaceTB/SmolLM2-135M-Instruct），或者文件夹或 GGUF 文件的地址。",
