@@ -481,6 +481,7 @@ export declare const ALL: {
     ended: string;
     outgrown: string;
     crowded: string;
+    refused: string;
     unexpected: string;
 };
 
