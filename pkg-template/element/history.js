@@ -2,9 +2,6 @@
 
 /** @import { TabloomChatMessage as Message } from "./types.js" */
 
-/** How an answer may have ended, other than by itself. */
-const ENDS = ["stopped", "length", "full"];
-
 /** @type {Record<string, {owner: Node, changed: () => void}>} the elements whose conversations are at these keys */
 const owners = Object.create(null);
 
@@ -112,8 +109,8 @@ export function checked(messages, where = "messages") {
     return {
       role,
       content,
-      // Of another version there may be others.
-      ...(ENDS.includes(end) && { end }),
+      // How it ended, if not by itself; another version may know more ways.
+      ...(["stopped", "length", "full"].includes(end) && { end }),
       ...(versions && { versions: ofVersions(versions, `${where}[${i}]`) }),
     };
   });
