@@ -47,15 +47,15 @@ impl Scheduler {
     fn measure(&mut self, plan: &StepPlan, result: &StepResult, took: Duration, now: Duration) {
         let (rows, computed) =
             (plan.rows(), result.device_nanos.map_or(took, Duration::from_nanos));
-        if plan.restores.is_empty() {
-            self.pace.observe(rows, computed);
-        } else {
+        let mut copying = Duration::ZERO;
+        if !plan.restores.is_empty() {
             let tokens = plan.restores.len() * BLOCK_SIZE / self.capacity.groups.count();
-            self.pace.observe_restored(tokens, rows, took);
+            copying = self.pace.observe_restored(tokens, rows, took);
         }
         if rows == 0 {
             return;
         }
+        self.pace.observe(rows, computed.min(took.saturating_sub(copying)));
         self.metrics.stepped(rows, computed);
         let is_live = |slot: u32| self.running.iter().any(|seq| seq.slot == slot);
         let step = observed(plan, &result.samples, is_live);

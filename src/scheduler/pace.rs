@@ -20,6 +20,8 @@ pub struct Pace {
     small: Mean,
     /// Seconds per token whose keys and values were restored from host memory.
     restored: Rate,
+    /// Steps since something was.
+    since_restored: u32,
 }
 
 impl Pace {
@@ -35,6 +37,8 @@ impl Pace {
 
     /// Steps that have restored something before their time counts: memory is allocated in the first.
     const COPIES: f64 = 4.0;
+    /// Steps without any after which their time is forgotten: it may have been something else that took it.
+    const FORGOTTEN: u32 = 500;
 
     pub fn new(target: f64, most: usize) -> Pace {
         let rows = if target.is_finite() { most.min(Pace::FIRST) } else { most };
@@ -46,6 +50,7 @@ impl Pace {
             per_row: 0.0,
             small: Mean::default(),
             restored: Rate::default(),
+            since_restored: 0,
         }
     }
 
@@ -71,7 +76,9 @@ impl Pace {
     }
 
     /// Records the time of a step that restored this many tokens from host memory, beside its rows if it has any.
-    pub fn observe_restored(&mut self, tokens: usize, rows: usize, took: Duration) {
+    /// Returns how much of it that took.
+    pub fn observe_restored(&mut self, tokens: usize, rows: usize, took: Duration) -> Duration {
+        self.since_restored = 0;
         let computing = match rows {
             0 => Some(0.0),
             _ if rows < self.least => self.small.get(),
@@ -80,6 +87,8 @@ impl Pace {
         if let Some(computing) = computing {
             self.restored.add_capped(tokens as f64, (took.as_secs_f64() - computing).max(0.0));
         }
+        let token = self.restored.get().unwrap_or(0.0);
+        Duration::from_secs_f64(token * tokens as f64)
     }
 
     /// Whether tokens are restored sooner than computed. So unless the opposite was measured.
@@ -91,6 +100,10 @@ impl Pace {
     /// Records the time of a step.
     pub fn observe(&mut self, rows: usize, took: Duration) {
         let took = took.as_secs_f64();
+        self.since_restored = self.since_restored.saturating_add(1);
+        if self.since_restored > Pace::FORGOTTEN {
+            self.restored = Rate::default();
+        }
         if rows >= self.least {
             self.per_row = took / rows as f64;
         } else {
@@ -168,6 +181,20 @@ mod tests {
         let took = settle(&mut Pace::new(0.1, 256).row_by_row(), 0.0, 0.001);
         assert!((0.05..0.1).contains(&took), "{took} s a step");
         assert_eq!(Pace::new(f64::INFINITY, 256).row_by_row().rows(), 256);
+    }
+
+    #[test]
+    fn what_copies_took_is_forgotten() {
+        let mut pace = Pace::new(0.2, 256);
+        let step = Duration::from_millis(64);
+        pace.observe(64, step);
+        for _ in 0..4 {
+            assert!(pace.restoring_pays());
+            assert_eq!(pace.observe_restored(16, 64, 2 * step), step);
+        }
+        assert!(!pace.restoring_pays());
+        (0..=Pace::FORGOTTEN).for_each(|_| pace.observe(64, step));
+        assert!(pace.restoring_pays());
     }
 
     #[test]

@@ -55,19 +55,22 @@ for (const rung of SHARING) {
         tabs.push(...(await visitor.tabs(count - tabs.length, { host: rung })));
         for (const tab of tabs) assert.equal(await tab.rung(), rung);
         const [watcher] = tabs;
-        const polling = await watcher.page.evaluateHandle(() => ({ stop: poll() }));
-        await Promise.all(tabs.map((tab, i) => tab.begin("answer", REQUESTS[i])));
-        const answers = await Promise.all(tabs.map((tab) => tab.answer("answer")));
-        const samples = await polling.evaluate(({ stop }) => stop());
-        assert.deepEqual(answers, expected.slice(0, count));
+        let [steps, tokens] = [0, 0];
+        // Where other work keeps the processors busy, one tab may have its answer before another asks.
+        for (let round = 0; round < 5 && steps < 10; round++) {
+          const polling = await watcher.page.evaluateHandle(() => ({ stop: poll() }));
+          await Promise.all(tabs.map((tab, i) => tab.begin("answer", REQUESTS[i])));
+          const answers = await Promise.all(tabs.map((tab) => tab.answer("answer")));
+          const samples = await polling.evaluate(({ stop }) => stop());
+          assert.deepEqual(answers, expected.slice(0, count));
 
-        const running = samples.map(({ metrics }) => metrics.num_requests_running);
-        assert.equal(Math.max(...running), count, "requests that ran at once");
-        // While all run, a step has a row of each.
-        const all = samples.filter(({ metrics }) => metrics.num_requests_running === count);
-        const [first, last] = [all[0].metrics, all.at(-1).metrics];
-        const steps = last.steps - first.steps;
-        const tokens = last.generation_tokens - first.generation_tokens;
+          // While all run, a step has a row of each.
+          const all = samples.filter(({ metrics }) => metrics.num_requests_running === count);
+          if (all.length === 0) continue;
+          const [first, last] = [all[0].metrics, all.at(-1).metrics];
+          steps = last.steps - first.steps;
+          tokens = last.generation_tokens - first.generation_tokens;
+        }
         assert.ok(steps >= 10, `all ran at once in ${steps} steps`);
         // The last to begin may have been let in within the first step.
         assert.ok(tokens >= (steps - 1) * count, `${tokens} tokens in ${steps} steps`);
