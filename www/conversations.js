@@ -356,10 +356,15 @@ export class Conversations {
       act(TEXTS.json, saved(saveAsJson)),
       act(TEXTS.delete, () => this.#delete([entry])),
     );
-    this.#menu.showPopover({ source });
+    this.#menu.showPopover();
+    place(this.#menu, source);
+    // As a phone is turned.
+    globalThis.onresize = () => place(this.#menu, source);
     this.#menu.onkeydown = (/** @type {KeyboardEvent} */ event) => step(this.#menu, event);
     this.#menu.ontoggle = (/** @type {ToggleEvent} */ { newState }) => {
-      if (newState === "closed" && document.activeElement === document.body) source.focus();
+      if (newState !== "closed") return;
+      globalThis.onresize = null;
+      if (document.activeElement === document.body) source.focus();
     };
     this.#menu.firstElementChild.focus();
   }
@@ -531,6 +536,19 @@ function isEarlier({ messages }, own) {
     const said = own.messages[i];
     return said?.role === role && said.content.startsWith(content);
   });
+}
+
+/**
+ * Puts a menu below what opens it, within the window.
+ *
+ * @param {HTMLElement} menu
+ * @param {HTMLElement} source
+ */
+function place({ offsetWidth: width, offsetHeight: height, style }, source) {
+  const { bottom, right, left } = source.getBoundingClientRect();
+  const start = getComputedStyle(source).direction === "rtl" ? left : right - width;
+  style.left = `${Math.max(8, Math.min(start, innerWidth - width - 8))}px`;
+  style.top = `${Math.max(8, Math.min(bottom + 4, innerHeight - height - 8))}px`;
 }
 
 /**

