@@ -52,37 +52,32 @@ fn turns_are_counted_in_rows_and_not_in_requests() {
     assert_eq!(order[1..9], [1; 8], "eight short answers cost less than one long one");
 }
 
-#[test]
-fn idleness_earns_one_turn_and_no_more() {
-    let mut scheduler = scheduler(64, 1, 100);
+/// Has tab 0 served, and then both it and another ask: the order in which they are admitted.
+fn beside_a_newcomer(scheduler: &mut Scheduler, newcomer: u64) -> Vec<u64> {
     for _ in 0..6 {
-        add(&mut scheduler, from_tab(0, 95, 5));
+        add(scheduler, from_tab(0, 95, 5));
     }
     while !scheduler.is_idle() {
-        step(&mut scheduler);
+        step(scheduler);
     }
     for _ in 0..6 {
-        add(&mut scheduler, from_tab(0, 95, 5));
-        add(&mut scheduler, from_tab(1, 95, 5));
+        add(scheduler, from_tab(0, 95, 5));
+        add(scheduler, from_tab(newcomer, 95, 5));
     }
-    assert_eq!(admissions(&mut scheduler), [1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0]);
+    admissions(scheduler)
+}
+
+#[test]
+fn idleness_earns_one_turn_and_no_more() {
+    let order = beside_a_newcomer(&mut scheduler(64, 1, 100), 1);
+    assert_eq!(order, [1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0]);
 }
 
 #[test]
 fn a_tab_that_waits_for_its_constraint_counts_as_idle() {
     let mut scheduler = scheduler(64, 1, 100);
     let waits = add(&mut scheduler, Request { constrained: true, ..from_tab(1, 50, 5) });
-    for _ in 0..6 {
-        add(&mut scheduler, from_tab(0, 95, 5));
-    }
-    while !scheduler.is_idle() {
-        step(&mut scheduler);
-    }
-    for _ in 0..6 {
-        add(&mut scheduler, from_tab(0, 95, 5));
-        add(&mut scheduler, from_tab(2, 95, 5));
-    }
-    let order = admissions(&mut scheduler);
+    let order = beside_a_newcomer(&mut scheduler, 2);
     assert_eq!(
         order,
         [2, 2, 2, 0, 2, 0, 2, 0, 2, 0, 0, 0],
