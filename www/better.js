@@ -2,7 +2,7 @@
 import { unquote } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
 import { $, html, write } from "./dom.js";
-import { formatBytes, tenths } from "./format.js";
+import { duration, formatBytes, tenths } from "./format.js";
 import { BUILT_IN } from "./loader.js";
 import { SUGGESTED } from "./suggested.js";
 import { fill, texts } from "./texts.js";
@@ -62,7 +62,6 @@ export function costs({ bytes, memory, about, licence, stored }, rate) {
   // Browsers that say so say less than is so.
   const { downlink = 0 } = /** @type {any} */ (navigator).connection ?? {};
   const speed = rate ? (rate * 8) / 1e6 : downlink;
-  const minutes = speed > 0 ? Math.ceil((bytes * 8) / (speed * 1e6) / 60) : 0;
   const values = {
     bytes: formatBytes(bytes),
     memory: formatBytes(memory),
@@ -71,7 +70,8 @@ export function costs({ bytes, memory, about, licence, stored }, rate) {
   };
   const { costs, costsTime, costsKept } = texts.better;
   if (stored) return fill(costsKept, values);
-  return minutes ? fill(costsTime, { ...values, minutes, speed: tenths(speed) }) : fill(costs, values);
+  if (!(speed > 0)) return fill(costs, values);
+  return fill(costsTime, { ...values, time: duration((bytes * 8) / (speed * 1e6)), speed: tenths(speed) });
 }
 
 /**

@@ -39,7 +39,7 @@ export class Chat extends EventTarget {
   #talk;
   /** @type {Talk[]} those that are answered while another is shown */
   #away = [];
-  /** @type {Map<string, string>} what is not asked yet elsewhere, by `keyOf` */
+  /** @type {Map<string, import("./turn.js").Unsent>} what is not asked yet elsewhere, by `keyOf` */
   #unsent = new Map();
   /** @type {WeakMap<object, Drafts>} by message */
   #drafts = new WeakMap();
@@ -150,8 +150,7 @@ export class Chat extends EventTarget {
     const messages = valid(conversation);
     const before = this.#talk;
     const goesOn = this.busy && conversation.id !== before.conversation.id;
-    before.view.pause();
-    this.#unsent.set(keyOf(before.conversation), before.view.view.content);
+    this.#unsent.set(keyOf(before.conversation), before.view.pause());
     const away = this.#away.find((talk) => talk.conversation.id === conversation.id);
     if (goesOn) this.#away.push(before);
     if (goesOn || away) this.#place(away ?? this.#make(html("div", { id: "conversation" })));
@@ -161,7 +160,7 @@ export class Chat extends EventTarget {
     }
     this.#settings.use(this.conversation.settings ?? {});
     const key = keyOf(this.conversation);
-    this.#view.view.content = this.#unsent.get(key) ?? "";
+    this.#view.resume(this.#unsent.get(key) ?? [""]);
     this.#unsent.delete(key);
     this.#refresh();
     this.dispatchEvent(new CustomEvent("show", { detail: goesOn ? before.conversation.title : null }));
@@ -324,20 +323,20 @@ export class Chat extends EventTarget {
 
   /** Keeps what is not asked yet through a reload. */
   #keepUnsent() {
-    const { view } = this.#view;
     try {
       this.#unsent = new Map(JSON.parse(sessionStorage.getItem(UNSENT) ?? "[]"));
-      view.content = this.#unsent.get("") ?? "";
+      this.#view.resume(this.#unsent.get("") ?? [""]);
       this.#unsent.delete("");
     } catch (error) {
       // Then a reload drops it.
       console.warn(error);
     }
     addEventListener("pagehide", () => {
-      this.#view.waiting?.back();
-      const unsent = new Map(this.#unsent).set(keyOf(this.conversation), this.#view.view.content);
+      const written = this.#view.pause();
+      // The page may be shown again as it was.
+      this.#view.resume(written);
       try {
-        sessionStorage.setItem(UNSENT, JSON.stringify([...unsent]));
+        sessionStorage.setItem(UNSENT, JSON.stringify([...this.#unsent, [keyOf(this.conversation), written]]));
       } catch (error) {
         // Denied or full.
         console.warn(error);

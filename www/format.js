@@ -34,6 +34,16 @@ export function percent(share) {
 }
 
 /**
+ * A time in whole seconds below a minute, else in whole minutes, rounded up.
+ *
+ * @param {number} seconds
+ */
+export function duration(seconds) {
+  const [value, unit] = seconds < 60 ? [seconds, "second"] : [seconds / 60, "minute"];
+  return number(Math.ceil(value), { style: "unit", unit });
+}
+
+/**
  * What a model runs on, in words.
  *
  * @param {{device: string, adapter: string}} info

@@ -2,6 +2,12 @@
 // for its end, and can be taken back until then.
 import { Chat } from "./tabloom/element/parts.js";
 
+/**
+ * What is not sent yet; of a question that is edited also its index, and what was in the composer before.
+ *
+ * @typedef {[content: string, edited?: number, draft?: string]} Unsent
+ */
+
 /** The package's chat, in turn with other tabs. */
 export class ChatInTurn extends Chat {
   #elsewhere = false;
@@ -43,10 +49,25 @@ export class ChatInTurn extends Chat {
     super.show(...messages);
   }
 
-  /** Ends all but an answer: another conversation is shown. */
+  /**
+   * Ends all but an answer: another conversation is shown.
+   *
+   * @returns {Unsent} what was in the composer
+   */
   pause() {
     this.waiting?.back();
-    this.editing.end();
+    const [content, edited] = this.editing.take();
+    const { content: draft } = this.view;
+    this.view.content = "";
     this.view.hush();
+    return edited === undefined ? [content] : [content, edited, draft];
+  }
+
+  /** @param {Unsent} unsent what is in the composer again */
+  resume([content, edited, draft = ""]) {
+    const again = edited !== undefined && this.conversation.messages[edited]?.role === "user";
+    this.view.content = draft;
+    if (again) this.editing.begin(edited);
+    this.view.content = again || !draft ? content : `${draft}\n\n${content}`;
   }
 }

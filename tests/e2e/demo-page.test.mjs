@@ -331,6 +331,31 @@ describe("conversations", () => {
     await page.locator("#said", { hasText: "Deleted" }).waitFor();
   });
 
+  test("a question that is being edited still is after another conversation and after a reload", async () => {
+    const input = page.locator(INPUT);
+    await page.locator("#clear").click();
+    await ask(page, QUESTION);
+    await input.fill("And of Spain?");
+    await page.getByRole("button", { name: "Edit question" }).click();
+    await input.fill("What is the capital of Italy?");
+    await page.locator("#clear").click();
+    assert.equal(await input.inputValue(), "");
+    await page.locator("#conversation-list .title", { hasText: QUESTION }).first().click();
+    const note = page.locator("#conversation [part=editing]");
+    await note.waitFor();
+    assert.equal(await input.inputValue(), "What is the capital of Italy?");
+    await page.reload();
+    await note.waitFor();
+    assert.equal(await input.inputValue(), "What is the capital of Italy?");
+    await loaded(page);
+    await ask(page, "What is the capital of Italy?");
+    assert.equal(await page.locator(`${MESSAGES}.user .versions`).textContent(), "2/2");
+    assert.equal(await input.inputValue(), "And of Spain?");
+    await input.fill("");
+    await choose(page, 0, "Delete");
+    await page.locator("#said", { hasText: "Deleted" }).waitFor();
+  });
+
   test("an answer that a reload interrupts is kept as far as it was, and so is what is not asked yet", async () => {
     await page.locator("#clear").click();
     await begin(page, STORY);
@@ -1974,10 +1999,12 @@ describe("the choice of a model", () => {
     const choices = page.locator("#upgrades li");
     await choices.first().waitFor();
     for (const text of await choices.allTextContents()) {
-      assert.match(
-        text,
-        /[\d.]+ [MG]B to download, about \d+ min at [\d,.]+ Mbit\/s; [\d.]+ [MG]B of memory; licence Apache/,
+      const [, size, unit, count, time, speed] = text.match(
+        /([\d.]+) ([MG])B to download, about (\d+) (sec|min) at ([\d,.]+) Mbit\/s; [\d.]+ [MG]B of memory; licence Apache/,
       );
+      const seconds = (size * (unit === "G" ? 8000 : 8)) / speed.replaceAll(",", "");
+      const [least, most] = time === "min" ? [60 * Math.max(1, count - 1), 60 * count] : [count - 1, +count];
+      assert.ok(0.98 * least <= seconds && seconds <= 1.02 * most, text);
       // These would be too slow without a GPU.
       assert.doesNotMatch(text, /graphics card/);
     }

@@ -228,7 +228,7 @@ export default {
     recommended: "Für dieses Gerät empfohlen",
     costsKept: "{about}. Auf diesem Gerät; {memory} Speicher; Lizenz {licence}.",
     costs: "{about}. {bytes} Download; {memory} Speicher; Lizenz {licence}.",
-    costsTime: "{about}. {bytes} Download, etwa {minutes} min bei {speed} Mbit/s; {memory} Speicher; Lizenz {licence}.",
+    costsTime: "{about}. {bytes} Download, etwa {time} bei {speed} Mbit/s; {memory} Speicher; Lizenz {licence}.",
   },
   switching: {
     loading: "{name} wird geladen",

@@ -126,8 +126,7 @@ export default {
     recommended: "Recommended for this device",
     costsKept: "{about}. On this device; {memory} of memory; licence {licence}.",
     costs: "{about}. {bytes} to download; {memory} of memory; licence {licence}.",
-    costsTime:
-      "{about}. {bytes} to download, about {minutes} min at {speed} Mbit/s; {memory} of memory; licence {licence}.",
+    costsTime: "{about}. {bytes} to download, about {time} at {speed} Mbit/s; {memory} of memory; licence {licence}.",
   },
   switching: {
     loading: "Loading {name}",

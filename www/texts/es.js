@@ -224,8 +224,7 @@ export default {
     recommended: "Recomendado para este dispositivo",
     costsKept: "{about}. En este dispositivo; {memory} de memoria; licencia {licence}.",
     costs: "{about}. {bytes} de descarga; {memory} de memoria; licencia {licence}.",
-    costsTime:
-      "{about}. {bytes} de descarga, unos {minutes} min a {speed} Mbit/s; {memory} de memoria; licencia {licence}.",
+    costsTime: "{about}. {bytes} de descarga, unos {time} a {speed} Mbit/s; {memory} de memoria; licencia {licence}.",
   },
   switching: {
     loading: "Cargando {name}",

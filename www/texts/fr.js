@@ -230,7 +230,7 @@ export default {
     costsKept: "{about}. Sur cet appareil ; {memory} de mémoire ; licence {licence}.",
     costs: "{about}. {bytes} à télécharger ; {memory} de mémoire ; licence {licence}.",
     costsTime:
-      "{about}. {bytes} à télécharger, environ {minutes} min à {speed} Mbit/s ; {memory} de mémoire ; licence {licence}.",
+      "{about}. {bytes} à télécharger, environ {time} à {speed} Mbit/s ; {memory} de mémoire ; licence {licence}.",
   },
   switching: {
     loading: "Chargement de {name}",

@@ -222,8 +222,7 @@ export default {
     recommended: "このデバイスにおすすめ",
     costsKept: "{about}。このデバイスに保存済み、メモリー {memory}、ライセンス {licence}。",
     costs: "{about}。ダウンロード {bytes}、メモリー {memory}、ライセンス {licence}。",
-    costsTime:
-      "{about}。ダウンロード {bytes}（{speed} Mbit/s で約 {minutes} 分）、メモリー {memory}、ライセンス {licence}。",
+    costsTime: "{about}。ダウンロード {bytes}（{speed} Mbit/s で約 {time}）、メモリー {memory}、ライセンス {licence}。",
   },
   switching: {
     loading: "{name} を読み込み中",

@@ -209,7 +209,7 @@ export default {
     recommended: "推荐用于此设备",
     costsKept: "{about}。已在此设备上，内存 {memory}，许可证 {licence}。",
     costs: "{about}。下载 {bytes}，内存 {memory}，许可证 {licence}。",
-    costsTime: "{about}。下载 {bytes}（{speed} Mbit/s 时约 {minutes} 分钟），内存 {memory}，许可证 {licence}。",
+    costsTime: "{about}。下载 {bytes}（{speed} Mbit/s 时约 {time}），内存 {memory}，许可证 {licence}。",
   },
   switching: {
     loading: "正在加载 {name}",
