@@ -5,6 +5,7 @@ use crate::workspace;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub const WASM: &str = "wasm32-unknown-unknown";
@@ -19,6 +20,25 @@ const LIMIT: Duration = minutes(40);
 pub fn task(what: &str) -> Task {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     Task::new(what, cargo, LIMIT).dir(workspace::root())
+}
+
+static LINTS: AtomicBool = AtomicBool::new(false);
+
+/// Has Clippy compile what [`build`] compiles from now on: `cargo clippy` would check all dependencies
+/// beside, which takes longer than linting.
+pub fn lint_builds() {
+    LINTS.store(true, Ordering::Relaxed);
+}
+
+/// A cargo command that compiles the workspace's crates; a lint is an error after [`lint_builds`].
+pub fn build(what: &str) -> Task {
+    if !LINTS.load(Ordering::Relaxed) {
+        return task(what);
+    }
+    // What `cargo clippy -- -D warnings` sets.
+    task(what)
+        .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
+        .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__")
 }
 
 /// The integration tests of the crate `tabloom`, by where they run.
@@ -83,32 +103,33 @@ pub fn version(name: &str) -> Result<String> {
 }
 
 /// Runs a cargo command that builds and returns the wasm files it made, finished or fresh.
-pub fn wasm_files(what: &str, arguments: &[&str]) -> Result<Vec<PathBuf>> {
+pub fn wasm_files(build: Task) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    task(what)
-        .args(arguments)
+    build
         .args(["--target", WASM, "--message-format", "json-render-diagnostics"])
         .lines(|line| files.extend(wasm_in_message(line)))?;
     Ok(files)
 }
 
-/// Builds a program of the package `package`, or its example that `options` name, and returns it.
-pub fn program(package: &str, options: &[&str]) -> Result<PathBuf> {
-    let mut program = None;
-    task(&format!("building {package} {}", options.join(" ")))
-        .args(["build", "--package", package])
-        .args(options)
-        .args(["--message-format", "json-render-diagnostics"])
-        .lines(|line| {
-            let message: Value = serde_json::from_str(line).unwrap_or_default();
-            program = message["executable"].as_str().map(PathBuf::from).or(program.take());
-        })?;
-    program.with_context(|| format!("cargo built no program of {package}"))
+/// Builds wasm-bindgen's programs, which are one, and returns it.
+pub fn bindgen() -> Result<PathBuf> {
+    program(task("building wasm-bindgen").args(["build", "--package", "bindgen"]))
 }
 
 /// Builds an example of the crate `tabloom` and returns its program.
 pub fn example(name: &str) -> Result<PathBuf> {
-    program("tabloom", &["--example", name])
+    let build = build(&format!("building the example {name}"));
+    program(build.args(["build", "--package", "tabloom", "--example", name]))
+}
+
+/// Runs a cargo command that builds a program, and returns that.
+fn program(build: Task) -> Result<PathBuf> {
+    let mut program = None;
+    build.args(["--message-format", "json-render-diagnostics"]).lines(|line| {
+        let message: Value = serde_json::from_str(line).unwrap_or_default();
+        program = message["executable"].as_str().map(PathBuf::from).or(program.take());
+    })?;
+    program.context("cargo built no program")
 }
 
 /// The wasm file a line of cargo's JSON messages announces: of a cdylib or a test, not of a

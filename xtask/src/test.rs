@@ -8,7 +8,7 @@ mod parts;
 mod rust;
 mod tally;
 
-use crate::tools;
+use crate::{cargo, tools};
 use anyhow::Result;
 use check::{Check, Outcome};
 use clap::ValueEnum;
@@ -37,6 +37,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether all is run.
+    fn is_whole(&self) -> bool {
+        !self.quick && self.file.is_empty() && self.only.is_empty()
+    }
+
     fn checks(&self) -> Result<Vec<Check>> {
         if self.quick {
             return parts::quick();
@@ -45,7 +50,7 @@ impl Options {
             return self.file.iter().map(|name| parts::file(name)).collect();
         }
         let all = Part::value_variants().iter();
-        if self.only.is_empty() {
+        if self.is_whole() {
             return Ok(all.flat_map(|part| part.checks_among_all()).collect());
         }
         let wanted = |part: &&Part| self.only.contains(part);
@@ -57,6 +62,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let start = Instant::now();
     let checks = options.checks()?;
     tools::provide(checks.iter().flat_map(|check| check.tools.clone()))?;
+    if options.is_whole() {
+        cargo::lint_builds();
+    }
     let outcomes = run_all(checks);
     println!("\n== summary");
     for outcome in &outcomes {

@@ -41,7 +41,7 @@ pub fn build() -> Result<PathBuf> {
         return Ok(out);
     }
     make_empty(&out)?;
-    let bindgen = cargo::program("bindgen", &[])?;
+    let bindgen = cargo::bindgen()?;
     for (file, (_, name, options)) in built.iter().zip(MODULES) {
         bind(&bindgen, file, name, options, &out)?;
         optimise(&out.join(format!("{name}_bg.wasm")))?;
@@ -54,7 +54,7 @@ pub fn build() -> Result<PathBuf> {
 fn compile(package: &str) -> Result<PathBuf> {
     let flags = format!("target.{}.rustflags={:?}", cargo::WASM, remapped()?);
     let arguments = ["build", "--package", package, "--profile", "web", "--config", &flags];
-    let mut files = cargo::wasm_files("the wasm build", &arguments)?;
+    let mut files = cargo::wasm_files(cargo::task("the wasm build").args(arguments))?;
     // Libraries may come as modules of their own, too.
     let module = package.replace('-', "_");
     files.retain(|file| file.file_stem().is_some_and(|stem| stem == module.as_str()));

@@ -134,7 +134,7 @@ fn draft_heads_compute_the_logits_of_their_references() {
 
 #[test]
 fn a_product_in_pieces_has_the_bits_of_a_whole_one() {
-    let tokens: Vec<u32> = (1..20).collect();
+    let tokens = [1, 2, 3];
     let logits = |piece: usize| {
         let mut executor = block_on(load("draft/llama3", "llama3_bf16")).expect("it loads");
         executor.target.piece = piece;

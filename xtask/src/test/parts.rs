@@ -68,6 +68,7 @@ impl Part {
     pub fn checks_among_all(self) -> Vec<Check> {
         match self {
             Self::Apps => vec![usual_apps()],
+            Self::Clippy => vec![lints(rust::clippy_beyond_tests)],
             part => part.checks(),
         }
     }
@@ -76,9 +77,7 @@ impl Part {
     pub fn checks(self) -> Vec<Check> {
         match self {
             Self::Fmt => vec![Check::new("fmt", "formatting", &[Rustfmt], || done(rust::format()))],
-            Self::Clippy => {
-                vec![Check::new("clippy", "lints", &[Clippy, WasmTarget], || done(rust::clippy()))]
-            }
+            Self::Clippy => vec![lints(rust::clippy)],
             Self::Js => vec![
                 in_node("lints and formatting of JavaScript", |node| {
                     node(
@@ -163,6 +162,10 @@ impl Part {
             }
         }
     }
+}
+
+fn lints(work: fn() -> Result<()>) -> Check {
+    Check::new("clippy", "lints", &[Clippy, WasmTarget], move || done(work()))
 }
 
 fn apps(which: pages::Apps) -> Check {

@@ -23,6 +23,15 @@ pub fn format() -> Result<()> {
     cargo::task("cargo fmt").args(["fmt", "--all", "--check"]).run()
 }
 
+/// Lints what [`cargo::lint_builds`] does not see in the tests' builds: the crates of wasm.
+pub fn clippy_beyond_tests() -> Result<()> {
+    cargo::build("lints of the wasm modules")
+        .args(["build", "--target", WASM])
+        .args(UNOPTIMISED)
+        .args(wasm::packages().flat_map(|package| ["--package", package]))
+        .run()
+}
+
 pub fn clippy() -> Result<()> {
     let arguments = ["--all-targets", "--", "-D", "warnings"];
     cargo::task("clippy").arg("clippy").args(CRATES).args(arguments).run()?;
@@ -40,7 +49,7 @@ pub fn native() -> Result<Tally> {
     let targets = TestTargets::read()?;
     let mut tally = Tally::default();
     let test = |what, arguments: &[&str]| {
-        cargo::task(what).arg("test").args(CRATES).args(arguments).limit(NATIVE_LIMIT)
+        cargo::build(what).arg("test").args(CRATES).args(arguments).limit(NATIVE_LIMIT)
     };
     let unit = test("unit tests", &["--lib"]).args(UNOPTIMISED);
     let native = test("native tests", &["--no-fail-fast", "--bins", "--examples"])
@@ -67,7 +76,7 @@ pub const ON_ONE_ADAPTER: [&str; 3] =
 pub fn gpu(adapter: &Adapter, skipped: &[&str]) -> Result<Tally> {
     let targets = TestTargets::read()?;
     ensure!(!targets.gpu.is_empty(), "there are no GPU tests: none is named tests/gpu*");
-    let tests = cargo::task("GPU tests")
+    let tests = cargo::build("GPU tests")
         .args(["test", "--package", "tabloom", "--no-fail-fast"])
         .args(test_flags(&targets.gpu))
         .arg("--")
@@ -80,7 +89,7 @@ pub fn gpu(adapter: &Adapter, skipped: &[&str]) -> Result<Tally> {
 
 /// The tests of a target whose names begin with one of `filters`, or all.
 pub fn target(name: &str, filters: &[&str]) -> Result<Tally> {
-    let tests = cargo::task(name)
+    let tests = cargo::build(name)
         .args(["test", "--package", "tabloom", "--test", name, "--"])
         .args(filters)
         .limit(NATIVE_LIMIT);
@@ -91,7 +100,7 @@ pub fn target(name: &str, filters: &[&str]) -> Result<Tally> {
 
 /// The browser tests whose names begin with `prefix`.
 pub fn in_chromium(prefix: &str) -> Result<Tally> {
-    let (driver, bindgen) = (tools::chromedriver()?, cargo::program("bindgen", &[])?);
+    let (driver, bindgen) = (tools::chromedriver()?, cargo::bindgen()?);
     in_browser(&|test| test.starts_with(prefix), |name, binary| {
         Task::new(name, &bindgen, BROWSER_LIMIT)
             .arg("wasm-bindgen-test-runner")
@@ -121,7 +130,7 @@ pub fn in_webkit() -> Result<Tally> {
 
 /// What runs a test's binary in a browser that the runner does not steer.
 fn in_page() -> Result<impl Fn(&str, &Path) -> Task> {
-    let (node, bindgen) = (tools::node()?, cargo::program("bindgen", &[])?);
+    let (node, bindgen) = (tools::node()?, cargo::bindgen()?);
     Ok(move |name: &str, binary: &Path| {
         Task::new(name, &node, BROWSER_LIMIT)
             .arg("tests/in-page.mjs")
@@ -135,10 +144,11 @@ fn in_browser(wanted: &dyn Fn(&str) -> bool, task: impl Fn(&str, &Path) -> Task)
     let mut tests = TestTargets::read()?.browser;
     tests.retain(|name| wanted(name));
     ensure!(!tests.is_empty(), "there are no such browser tests");
-    let build = ["test", "--package", "tabloom", "--no-run"];
-    let build = build.into_iter().chain(UNOPTIMISED);
-    let arguments: Vec<&str> = build.chain(test_flags(&tests)).collect();
-    let mut binaries = cargo::wasm_files("the browser tests' build", &arguments)?;
+    let build = cargo::build("the browser tests' build")
+        .args(["test", "--package", "tabloom", "--no-run"])
+        .args(UNOPTIMISED)
+        .args(test_flags(&tests));
+    let mut binaries = cargo::wasm_files(build)?;
     binaries.sort();
     ensure!(binaries.len() == tests.len(), "not every browser test was built");
 
