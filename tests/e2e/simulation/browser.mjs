@@ -68,7 +68,7 @@ export class Browser {
     const { held } = this.locks.snapshot();
     const epochs = held.map(({ name }) => name.split(" since ")[1]).filter(Boolean);
     for (const name of channels.names) {
-      if (what !== "down") channels.broadcast(name, { type: what, id: channels.asked.get(name) });
+      if (what !== "down") channels.broadcast(name, { type: what, ...channels.next(name) });
       else for (const epoch of epochs) channels.broadcast(name, { type: what, epoch: Number(epoch) });
     }
   }

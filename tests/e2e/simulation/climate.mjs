@@ -4,6 +4,7 @@
 const FAULTS = {
   // Of the browser.
   echo: 0.05,
+  loss: 0.01,
   rubbish: 0.2,
   lostScript: 0.3,
   failedScript: 0.15,

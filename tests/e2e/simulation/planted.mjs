@@ -77,6 +77,16 @@ export const PLANTED = {
     find: "if (!isAnswer(event.data)) event.stopImmediatePropagation();",
     replace: "",
   },
+  "a message that was lost is not missed": {
+    file: "numbers.js",
+    find: "if (number === heard + 1) return heard++;",
+    replace: "if (number) return heard++;",
+  },
+  "a page does not mind who speaks in its name": {
+    file: "guard.js",
+    find: 'if (greeted && asked) life.abort(crashed("another script speaks for this page"));',
+    replace: "",
+  },
   "a page whose lock was taken waits": {
     file: "connection.js",
     find: 'life.abort(new Departure("the page\'s lock was stolen"))',

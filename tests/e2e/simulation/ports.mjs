@@ -102,9 +102,10 @@ export class Channel extends Target {
   }
 
   postMessage(message) {
+    if (this.closed) throw new DOMException("the channel is closed", "InvalidStateError");
     const data = structuredClone(message);
     const { world, browser } = this.realm;
-    if (data?.type === "chat") browser.channels.asked.set(this.name, data.id);
+    if (data?.asked) browser.channels.hear(this.name, data);
     for (let times = browser.times(data); times > 0; times--) {
       world.send(this.realm.up, () => browser.channels.broadcast(this.name, data, (channel) => channel !== this));
     }
@@ -116,7 +117,12 @@ export class Channel extends Target {
     this.realm.browser.channels.delete(this);
   }
 
+  /**
+   * WebKit loses what its network process carries when that ends, and registers channels anew with the next. The
+   * standard has nothing reach a page that was left.
+   */
   receive(data) {
+    if (this.realm.isLeft || this.realm.browser.climate.strikes("loss")) return;
     this.realm.world.send(this.#line, () => {
       if (this.closed) return;
       this.realm.task(() => this.#dispatch(Object.assign(new Event("message"), { data })));
@@ -134,8 +140,8 @@ export class Channel extends Target {
 export class Channels {
   /** @type {Map<string, Set<Channel>>} */
   #open = new Map();
-  /** The id of the last chat that was asked for, by channel: who listens knows it. @type {Map<string, number>} */
-  asked = new Map();
+  /** What anybody who listens knows of a page, by channel. @type {Map<string, {chat: number, asked: number}>} */
+  #heard = new Map();
 
   get names() {
     return [...this.#open.keys()];
@@ -153,6 +159,18 @@ export class Channels {
     const others = this.#open.get(channel.name);
     others?.delete(channel);
     if (others?.size === 0) this.#open.delete(channel.name);
+  }
+
+  /** A page has asked something. */
+  hear(name, { type, id, asked }) {
+    const chat = type === "chat" ? id : this.#heard.get(name)?.chat;
+    this.#heard.set(name, { chat, asked });
+  }
+
+  /** What a page could ask next, about its last chat. */
+  next(name) {
+    const { chat, asked = 0 } = this.#heard.get(name) ?? {};
+    return { id: chat, asked: asked + 1 };
   }
 
   /** How many channels have a name. */

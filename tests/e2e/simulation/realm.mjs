@@ -14,6 +14,8 @@ export class Realm {
   alive = true;
   frozen = false;
   spins = false;
+  /** Whether a page was left, and is kept for the way back: its channels take nothing, nor do those of its workers. */
+  isLeft = false;
   /** @type {Set<Port>} */
   ports = new Set();
   /** @type {Set<Channel>} */
@@ -87,13 +89,15 @@ export class Realm {
     else this.self.dispatchEvent(Object.assign(new Event("unhandledrejection"), { reason }));
   }
 
-  freeze() {
+  freeze({ isLeft = false } = {}) {
     this.frozen = true;
-    for (const worker of this.workers) worker.freeze();
+    this.isLeft = isLeft;
+    for (const worker of this.workers) worker.freeze({ isLeft });
   }
 
   thaw() {
     this.frozen = false;
+    this.isLeft = false;
     for (const run of this.#waiting.splice(0)) this.later(0, run);
     for (const worker of this.workers) worker.thaw();
   }

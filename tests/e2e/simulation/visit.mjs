@@ -468,7 +468,7 @@ class Tab {
   freeze() {
     this.show(false);
     this.page.world.note(this.page.name, "is frozen");
-    this.page.freeze();
+    this.page.freeze({ isLeft: this.isLeft });
   }
 
   /** Goes elsewhere; the browser keeps the page for the way back. */

@@ -1,0 +1,20 @@
+/**
+ * Numbers what one side of a channel says, and lets it hear the other's next message only. Browsers may lose messages of
+ * channels: what carries them in WebKit, its network process, ends when memory is short, and another takes over.
+ *
+ * @param {BroadcastChannel} channel without listeners that are to hear the other side alone
+ * @param {"asked" | "said"} mine the field of its numbers, by a page and by a host
+ * @param {"asked" | "said"} theirs
+ * @param {() => void} lost called when a message has not come
+ */
+export function number(channel, mine, theirs, lost) {
+  let [sent, heard] = [0, 0];
+  const post = channel.postMessage.bind(channel);
+  channel.postMessage = (message) => post({ ...message, [mine]: ++sent });
+  channel.addEventListener("message", (event) => {
+    const number = event.data?.[theirs];
+    if (number === heard + 1) return heard++;
+    event.stopImmediatePropagation();
+    if (number > heard) lost();
+  });
+}
