@@ -4,6 +4,8 @@ import { Locks, lockManager } from "./locks.mjs";
 import { Channels, Port, channelPair } from "./ports.mjs";
 import { Realm } from "./realm.mjs";
 
+/** When a visit begins, in milliseconds since 1970. */
+const EPOCH = 1.79e12;
 /** Milliseconds for which a SharedWorker may outlive its pages. */
 const EXTENDED = 30_000;
 /** Milliseconds that a worker may take to end after it was told to. */
@@ -31,7 +33,6 @@ const MALFORMED = [
 
 export class Browser {
   address = "https://site.example/";
-  epoch = 1.79e12;
   /** @type {Set<Realm>} that live */
   realms = new Set();
   /** @type {Map<string, SharedHome>} by name */
@@ -51,6 +52,11 @@ export class Browser {
     this.climate = climate;
     this.fate = fate;
     this.locks = new Locks();
+  }
+
+  /** The time of day. */
+  get now() {
+    return EPOCH + Math.floor(this.world.now);
   }
 
   /** Any script of the site speaks on one of its channels. */

@@ -10,6 +10,7 @@ const FAULTS = {
   failedScript: 0.15,
   slowScript: 0.2,
   deafLocks: 0.05,
+  rubbishLocks: 0.1,
   theft: 0.1,
   forgery: 0.2,
   // Of a host that is asked something.

@@ -168,7 +168,7 @@ export class Realm {
       navigator: browser.navigator(this),
       crypto: { randomUUID: () => `${world.below(2 ** 31)}-${world.below(2 ** 31)}` },
       performance: { now: () => world.now },
-      Date: { now: () => browser.epoch + Math.floor(world.now) },
+      Date: { now: () => browser.now },
       Math: Object.assign(Object.create(Math), { random }),
       setTimeout: timer(false),
       setInterval: timer(true),

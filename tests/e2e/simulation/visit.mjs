@@ -291,6 +291,8 @@ class Visit {
     const { world, browser, climate } = this;
     const { page } = tab;
     tab.leave();
+    // The lock of an engine that was just released waits for a timer; the host has heard of it.
+    if (world.now - tab.released < 1000) return;
     world.after(FAREWELL, () => {
       if (!tab.isLeft || !page.alive || climate.deafened.has(page)) return;
       for (const name of browser.locks.of(page)) {
@@ -449,6 +451,8 @@ class Tab {
   engines = [];
   loading = 0;
   closed = new Set();
+  /** When an engine was last released. */
+  released = -Infinity;
   isLeft = false;
 
   constructor(browser, version) {
@@ -495,6 +499,7 @@ class Tab {
     page.world.note(page.name, `${how}s an engine`);
     this.engines = this.engines.filter((other) => other !== engine);
     this.closed.add(engine);
+    if (how === "release") this.released = page.world.now;
     page.task(() => engine[how]());
   }
 }
