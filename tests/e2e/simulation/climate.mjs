@@ -11,6 +11,7 @@ const FAULTS = {
   slowScript: 0.2,
   deafLocks: 0.05,
   rubbishLocks: 0.1,
+  twice: 0.05,
   theft: 0.1,
   forgery: 0.2,
   // Of a host that is asked something.

@@ -103,6 +103,21 @@ export const PLANTED = {
     find: "answered = askWhenShown(port, () => lobby.postMessage(ask), life);",
     replace: "",
   },
+  "a lock that is granted twice has two lead": {
+    file: "candidate.js",
+    find: "(leading ??= this.#lead(signal))",
+    replace: "this.#lead(signal)",
+  },
+  "a leader's epoch may be anything": {
+    file: "candidate.js",
+    find: "return epochs.filter((epoch) => Number.isSafeInteger(epoch) && epoch < Date.now() + LATEST);",
+    replace: "return epochs;",
+  },
+  "a snapshot of locks without any is not expected": {
+    file: "shared.js",
+    find: "const { held = [] } =",
+    replace: "const { held } =",
+  },
   "a candidate that resigns keeps its lock": {
     file: "candidate.js",
     find: 'this.#candidacy?.abort(new Departure("the leader has left"));',
