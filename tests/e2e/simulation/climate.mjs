@@ -28,6 +28,10 @@ const FAULTS = {
   lateStore: 0.3,
   brokenStore: 0.2,
   rubbishStore: 0.2,
+  deafNetwork: 0.1,
+  lateNetwork: 0.2,
+  brokenNetwork: 0.1,
+  rubbishNetwork: 0.2,
   stall: 0.05,
   // Of tabs and workers.
   crash: 0.3,
@@ -47,6 +51,10 @@ const HARMLESS = [
   "lateStore",
   "brokenStore",
   "rubbishStore",
+  "deafNetwork",
+  "lateNetwork",
+  "brokenNetwork",
+  "rubbishNetwork",
 ];
 
 export class Climate {

@@ -147,7 +147,7 @@ export function lockManager(realm) {
           if (state !== "waiting") return;
           state = "held";
           signal?.removeEventListener("abort", leave);
-          if (browser.climate.strikes("twice")) realm.later(world.delay(), () => callback(lock));
+          if (browser.climate.strikes("twice")) realm.later(world.delay(), async () => callback(lock)?.catch(() => {}));
           let settle;
           try {
             const value = await callback(lock);

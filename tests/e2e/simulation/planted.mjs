@@ -66,6 +66,29 @@ export const PLANTED = {
     find: "await Promise.race([noting.catch(() => {}), new Promise((resolve) => setTimeout(resolve, NOTING))]);",
     replace: "await noting;",
   },
+  "a name waits for a store that hangs": {
+    file: "entries.js",
+    find: "(await answered(keys, [])) ?? []",
+    replace: "(await keys) ?? []",
+  },
+  "a list waits for a store that hangs": {
+    file: "inventory.js",
+    find: "answered(listed(kind), [])",
+    replace: "listed(kind)",
+  },
+  "a record is believed": { file: "inventory.js", find: "array(runs).reduce", replace: "runs.reduce" },
+  "a file's name is believed": { file: "opfs.js", find: "flatMap(({ key }) => decoded(key))", replace: "map(({ key }) => decodeURIComponent(key))" },
+  "a key is believed": { file: "entries.js", find: "return Boolean(new URL(address));", replace: "return true;" },
+  "a server that does not answer keeps a load waiting": {
+    file: "hub.js",
+    find: 'const timer = setTimeout(() => life.abort(unread(address, "it does not answer")), PATIENCE);',
+    replace: "const timer = undefined;",
+  },
+  "what a server says wrong has no code": {
+    file: "hub.js",
+    find: "throw error instanceof TabloomError ? error : unread(address, error.message);",
+    replace: "throw error;",
+  },
   "a page waits for its lock for ever": {
     file: "connection.js",
     find: "if (tab) await within(hold(tab, signal, robbed), life, { freezes });",
