@@ -195,7 +195,7 @@ export const PLANTED = {
   },
   "a worker keeps ports that never spoke": {
     file: "worker.js",
-    find: 'if (!elsewhere) notify(port, crashed("the page was silent"));\n    line.close();',
-    replace: "",
+    find: 'const silence = setTimeout(() => leave("the page was silent"), PATIENCE);',
+    replace: "const silence = undefined;",
   },
 };
