@@ -63,7 +63,7 @@ export const PLANTED = {
   },
   "a store that hangs keeps the page waiting": {
     file: "index.js",
-    find: "await Promise.race([noting.catch(() => {}), new Promise((resolve) => setTimeout(resolve, NOTING))]);",
+    find: "await unlessAborted(noting, AbortSignal.timeout(NOTING)).catch(() => {});",
     replace: "await noting;",
   },
   "a name waits for a store that hangs": {
