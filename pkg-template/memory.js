@@ -41,8 +41,7 @@ let loads = 0;
  * opens, see its mark while it lives; but one that died is reloaded, or restored by the browser.
  */
 export let interrupted =
-  change("getItem") === "" &&
-  /** @type {any} */ (performance.getEntriesByType("navigation")[0])?.type !== "navigate";
+  change("getItem") === "" && /** @type {any} */ (performance.getEntriesByType("navigation")[0])?.type !== "navigate";
 
 /** Marks the tab until the function that it gives is called. */
 export function mark() {

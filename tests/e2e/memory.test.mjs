@@ -184,7 +184,8 @@ test("a page that is left after a load, or while its model is loaded again, has 
 
 test("the frames of a page that loads, and pages that it opens, have not died", async () => {
   const page = await loading();
-  const interrupted = (page) => page.waitForFunction(() => globalThis.Engine).then(() => page.evaluate(() => Engine.interrupted));
+  const interrupted = (page) =>
+    page.waitForFunction(() => globalThis.Engine).then(() => page.evaluate(() => Engine.interrupted));
   const [opened] = await Promise.all([
     context.waitForEvent("page"),
     page.evaluate(() => void globalThis.open(location.href)),

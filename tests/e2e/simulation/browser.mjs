@@ -33,7 +33,10 @@ const MALFORMED = [
 ];
 
 /** What the hub says of a model, and what another server, or a proxy, may say. */
-const LISTING = { sha: "0123456789".repeat(4), siblings: [{ rfilename: "config.json" }, { rfilename: "a.safetensors" }] };
+const LISTING = {
+  sha: "0123456789".repeat(4),
+  siblings: [{ rfilename: "config.json" }, { rfilename: "a.safetensors" }],
+};
 const LISTINGS = [
   ...RUBBISH.map((siblings) => ({ ...LISTING, siblings })),
   ...RUBBISH,

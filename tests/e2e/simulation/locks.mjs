@@ -8,7 +8,9 @@ const SQUATTERS = [
   () => undefined,
   (version) => `tabloom ${version} left`,
   (version) => `tabloom ${version} leader`,
-  ...["", "x", "NaN", "-1", "0.5", "1e300", "1e999"].map((epoch) => (version) => `tabloom ${version} leader since ${epoch}`),
+  ...["", "x", "NaN", "-1", "0.5", "1e300", "1e999"].map(
+    (epoch) => (version) => `tabloom ${version} leader since ${epoch}`,
+  ),
   ...[-1000, 1, 1000, 3.6e6, 1e9].map((later) => (version, now) => `tabloom ${version} leader since ${now + later}`),
 ];
 

@@ -77,7 +77,11 @@ export const PLANTED = {
     replace: "listed(kind)",
   },
   "a record is believed": { file: "inventory.js", find: "array(runs).reduce", replace: "runs.reduce" },
-  "a file's name is believed": { file: "opfs.js", find: "flatMap(({ key }) => decoded(key))", replace: "map(({ key }) => decodeURIComponent(key))" },
+  "a file's name is believed": {
+    file: "opfs.js",
+    find: "flatMap(({ key }) => decoded(key))",
+    replace: "map(({ key }) => decodeURIComponent(key))",
+  },
   "a key is believed": { file: "entries.js", find: "return Boolean(new URL(address));", replace: "return true;" },
   "a server that does not answer keeps a load waiting": {
     file: "hub.js",

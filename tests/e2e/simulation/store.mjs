@@ -7,10 +7,39 @@
 const CACHES = [null, undefined, 7, "x", [], {}];
 /** Addresses of entries, and names of files: any script of the site may write some. */
 const MODEL = "https://huggingface.co/org/name/resolve/";
-const KEYS = ["", "?tabloom", "?tabloom=x", "?tabloom-used", "?tabloom-kv", "config.json?tabloom", "a/b.gguf?tabloom=1"];
-const NAMES = ["x", "%", "?tabloom", "x?tabloom-used", "x?tabloom-kv", "%E0%A4%A?tabloom", ...KEYS.map((key) => encodeURIComponent(MODEL + key))];
+const KEYS = [
+  "",
+  "?tabloom",
+  "?tabloom=x",
+  "?tabloom-used",
+  "?tabloom-kv",
+  "config.json?tabloom",
+  "a/b.gguf?tabloom=1",
+];
+const NAMES = [
+  "x",
+  "%",
+  "?tabloom",
+  "x?tabloom-used",
+  "x?tabloom-kv",
+  "%E0%A4%A?tabloom",
+  ...KEYS.map((key) => encodeURIComponent(MODEL + key)),
+];
 /** What may be in a file. */
-const TEXTS = ["", "null", "7", "x", "{", "[]", "[null]", '{"chunks":null}', '{"bytes":"x"}', '{"runs":7}', '{"runs":[null]}', '{"runs":[{"bytes":"x"}]}'];
+const TEXTS = [
+  "",
+  "null",
+  "7",
+  "x",
+  "{",
+  "[]",
+  "[null]",
+  '{"chunks":null}',
+  '{"bytes":"x"}',
+  '{"runs":7}',
+  '{"runs":[null]}',
+  '{"runs":[{"bytes":"x"}]}',
+];
 
 /** All that a site keeps: texts by key. */
 export class Kept {
@@ -50,10 +79,7 @@ export function storage(realm) {
     put: (key, { body }) => answer(() => void kept.cache.set(key, body.text)),
     match: (key) => answer(() => (kept.cache.has(key) ? { body: file(kept.cache, key) } : undefined)),
     keys: () =>
-      answer(
-        () => Array.from(kept.cache.keys(), (url) => ({ url })),
-        [[], KEYS.map((key) => ({ url: MODEL + key }))],
-      ),
+      answer(() => Array.from(kept.cache.keys(), (url) => ({ url })), [[], KEYS.map((key) => ({ url: MODEL + key }))]),
     delete: (key) => answer(() => kept.cache.delete(key)),
   };
 

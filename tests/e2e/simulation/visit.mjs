@@ -569,7 +569,9 @@ async function keep(_engine, _call, _signal, world, page) {
   const { store } = page.self.exports.Engine;
   const asks = {
     list: async () =>
-      (await store.list()).every(({ bytes, prefixBytes, lastUsed }) => bytes + prefixBytes >= 0 && Number(lastUsed) >= 0),
+      (await store.list()).every(
+        ({ bytes, prefixBytes, lastUsed }) => bytes + prefixBytes >= 0 && Number(lastUsed) >= 0,
+      ),
     size: async () => (await store.size()).bytes >= 0,
     delete: async () => typeof (await store.delete(world.pick([NAME, "model/"]))) === "boolean",
     "delete prefixes": async () => (await store.deletePrefixes()) === undefined,
