@@ -195,7 +195,7 @@ test("the frames of a page that loads, and pages that it opens, have not died", 
     frame.src = location.href;
     document.body.append(frame);
   });
-  await page.waitForFunction(() => globalThis.frames[0]?.Engine);
+  await page.waitForFunction(() => /** @type {any} */ (frames[0])?.Engine);
   const [, frame] = page.frames();
   assert.deepEqual(await Promise.all([opened, frame].map(interrupted)), [false, false]);
 });
