@@ -33,8 +33,11 @@ export class Port extends Target {
     this.#sent = data;
     const event = Object.assign(new Event("message"), { data, ports: transferred });
     for (const port of transferred) port.realm.ports.delete(port);
-    for (let times = this.realm.browser.times(data); times > 0; times--) {
-      this.realm.world.send(this.#line, () => this.peer.#arrive(event));
+    const { world, browser } = this.realm;
+    const { peer } = this;
+    for (let times = browser.times(data); times > 0; times--) {
+      // Between two that live none is lost; but one that is on its way when the browser moves a worker may be.
+      world.send(this.#line, () => (peer !== this.peer && world.chance(0.5) ? peer : this.peer).#arrive(event));
     }
   }
 
