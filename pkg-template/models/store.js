@@ -1,9 +1,8 @@
 // The store for models between visits. The default is the Cache API: all kinds of workers have it, its
 // entries are whole or do not exist, and they are read as streams.
+import { unlessAborted } from "../abort.js";
 
 export const KINDS = /** @type {const} */ (["cache", "opfs"]);
-
-import { unlessAborted } from "../abort.js";
 
 /** @import { Store } from "./types.js" */
 

@@ -1,6 +1,6 @@
 /**
- * Numbers what one side of a channel says, and lets it hear the other's next message only. Browsers may lose messages of
- * channels: what carries them in WebKit, its network process, ends when memory is short, and another takes over.
+ * Numbers what one side of a channel says, and lets it hear the other's next message only. Browsers may lose some: in
+ * WebKit another network process takes over where the one that carried them has ended.
  *
  * @param {BroadcastChannel} channel without listeners that are to hear the other side alone
  * @param {"asked" | "said"} mine the field of its numbers, by a page and by a host
