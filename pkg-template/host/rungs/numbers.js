@@ -13,7 +13,12 @@ export function number(channel, mine, theirs, lost) {
   channel.postMessage = (message) => post({ ...message, [mine]: ++sent });
   channel.addEventListener("message", (event) => {
     const number = event.data?.[theirs];
-    if (number === heard + 1) return heard++;
+    if (number === heard + 1) {
+      heard += 1;
+      // The host refuses what it does not know.
+      delete event.data[theirs];
+      return;
+    }
     event.stopImmediatePropagation();
     if (number > heard) lost();
   });

@@ -106,8 +106,8 @@ export const PLANTED = {
   },
   "a message that was lost is not missed": {
     file: "numbers.js",
-    find: "if (number === heard + 1) return heard++;",
-    replace: "if (number) return heard++;",
+    find: "if (number === heard + 1) {",
+    replace: "if (number) {",
   },
   "a page does not mind who speaks in its name": {
     file: "guard.js",
