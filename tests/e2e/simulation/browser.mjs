@@ -78,7 +78,8 @@ export class Browser {
   babble(name) {
     this.channels.broadcast(name, this.world.pick(RUBBISH));
     // To pages alone: a host answers what has the id of a call, too.
-    const malformed = { ...this.world.pick(MALFORMED), id: this.#anyId() };
+    const said = this.channels.heard(name).said + 1;
+    const malformed = { ...this.world.pick(MALFORMED), id: this.#anyId(), said };
     this.channels.broadcast(name, malformed, (channel) => Boolean(channel.realm.document));
   }
 
@@ -89,7 +90,8 @@ export class Browser {
     const { held } = this.locks.snapshot();
     const epochs = held.map(({ name }) => name.split(" since ")[1]).filter(Boolean);
     for (const name of channels.names) {
-      if (what !== "down") channels.broadcast(name, { type: what, ...channels.next(name) });
+      const { chat, asked } = channels.heard(name);
+      if (what !== "down") channels.broadcast(name, { type: what, id: chat, asked: asked + 1 });
       else for (const epoch of epochs) channels.broadcast(name, { type: what, epoch: Number(epoch) });
     }
   }

@@ -108,7 +108,7 @@ export class Channel extends Target {
     if (this.closed) throw new DOMException("the channel is closed", "InvalidStateError");
     const data = structuredClone(message);
     const { world, browser } = this.realm;
-    if (data?.asked) browser.channels.hear(this.name, data);
+    browser.channels.hear(this.name, data);
     for (let times = browser.times(data); times > 0; times--) {
       world.send(this.realm.up, () => browser.channels.broadcast(this.name, data, (channel) => channel !== this));
     }
@@ -143,7 +143,7 @@ export class Channel extends Target {
 export class Channels {
   /** @type {Map<string, Set<Channel>>} */
   #open = new Map();
-  /** What anybody who listens knows of a page, by channel. @type {Map<string, {chat: number, asked: number}>} */
+  /** What anybody who listens knows, by channel: the last chat, and the numbers of the last messages. */
   #heard = new Map();
 
   get names() {
@@ -164,16 +164,14 @@ export class Channels {
     if (others?.size === 0) this.#open.delete(channel.name);
   }
 
-  /** A page has asked something. */
-  hear(name, { type, id, asked }) {
-    const chat = type === "chat" ? id : this.#heard.get(name)?.chat;
-    this.#heard.set(name, { chat, asked });
+  hear(name, { type, id, asked, said }) {
+    const heard = this.heard(name);
+    if (type === "chat") heard.chat = id;
+    this.#heard.set(name, { ...heard, asked: asked ?? heard.asked, said: said ?? heard.said });
   }
 
-  /** What a page could ask next, about its last chat. */
-  next(name) {
-    const { chat, asked = 0 } = this.#heard.get(name) ?? {};
-    return { id: chat, asked: asked + 1 };
+  heard(name) {
+    return this.#heard.get(name) ?? { chat: undefined, asked: 0, said: 0 };
   }
 
   /** How many channels have a name. */
