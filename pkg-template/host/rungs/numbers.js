@@ -10,7 +10,11 @@
 export function number(channel, mine, theirs, lost) {
   let [sent, heard] = [0, 0];
   const post = channel.postMessage.bind(channel);
-  channel.postMessage = (message) => post({ ...message, [mine]: ++sent });
+  channel.postMessage = (message) => {
+    // Throws what cannot be sent.
+    post({ ...message, [mine]: sent + 1 });
+    sent += 1;
+  };
   channel.addEventListener("message", (event) => {
     const number = event.data?.[theirs];
     if (number === heard + 1) {
