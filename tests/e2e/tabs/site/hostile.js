@@ -91,7 +91,7 @@ export const UNSOUND = [
 const cyclic = { type: "ping", id: 1 };
 cyclic.self = cyclic;
 let deep = [];
-for (let depth = 0; depth < 3000; depth++) deep = [deep];
+for (let depth = 0; depth < 1000; depth++) deep = [deep];
 
 /** What has no place in a message, or not in that one. */
 export const STRANGE = [
