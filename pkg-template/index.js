@@ -133,7 +133,7 @@ export class Engine {
     settings.budgetBytes = told.budgetBytes;
     const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
     const isShared = crossOriginStorage !== "none" && !model.files && "crossOriginStorage" in navigator;
-    const urls = drafter ? [model.url, drafter.url] : [model.url];
+    const urls = [model.url, drafter?.url];
     const shares = isShared ? { urls, all: crossOriginStorage === "all" } : undefined;
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
@@ -145,10 +145,10 @@ export class Engine {
     try {
       await session.start(onProgress);
       if (session.info?.stored) {
-        const models = [{ url: model.url, pin }, ...(drafter ? [drafter] : [])];
+        const models = [{ url: model.url, pin }, drafter];
         const noting = import("./models/use.js").then(({ note }) => note(settings.store ?? "cache", models, lasting));
         // No load fails by it, and no page waits for a store that hangs.
-        await Promise.race([noting.catch(() => {}), new Promise((resolve) => setTimeout(resolve, NOTING))]);
+        await unlessAborted(noting, AbortSignal.timeout(NOTING)).catch(() => {});
       }
     } finally {
       over.abort();

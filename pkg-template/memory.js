@@ -36,8 +36,12 @@ export function budget(budgetBytes) {
 /** Loads in progress. While there are any the tab has a mark; a page that finds it at its start died in a load. */
 let loads = 0;
 
-/** Whether the tab's page died while it loaded a model, and no load has ended since. */
-export let interrupted = change("getItem") === "";
+/**
+ * Whether the tab's page died while it loaded a model, and no load has ended since. Its frames, and pages that it
+ * opens, see its mark while it lives; but one that died is reloaded, or restored by the browser.
+ */
+export let interrupted =
+  change("getItem") === "" && /** @type {any} */ (performance.getEntriesByType("navigation")[0])?.type !== "navigate";
 
 /** Marks the tab until the function that it gives is called. */
 export function mark() {

@@ -6,7 +6,7 @@ import { available } from "./locks.js";
 import { budget } from "./memory.js";
 import { addresses, list } from "./models/inventory.js";
 import { identify } from "./models/source.js";
-import { KINDS, estimate, openStore } from "./models/store.js";
+import { KINDS, answered, estimate, openStore } from "./models/store.js";
 
 /** @import { GpuReport, Probe, ProbeOptions, ProbedModel, StoredModel } from "./types.js" */
 
@@ -45,7 +45,7 @@ export async function probe(options) {
     gpuReport(),
     storageReport(),
     available(),
-    Promise.all(KINDS.map(async (kind) => (await openStore(kind)) !== null)),
+    Promise.all(KINDS.map(async (kind) => (await answered(openStore(kind), null)) !== null)),
   ]);
   const memory = {
     deviceBytes: browser.deviceMemory ? browser.deviceMemory * GIB : null,

@@ -3,6 +3,7 @@
 // one (the page sends a port).
 
 import { crashed } from "./error.js";
+import { number } from "./host/rungs/numbers.js";
 import { toJson } from "./json.js";
 import { available, hold, whenFree } from "./locks.js";
 import { Claim } from "./models/claim.js";
@@ -115,13 +116,16 @@ async function connect(port, epoch) {
   ports.add(port);
   /** @type {string | null} */
   let name = null;
-  /** Whether the page has this host, and whether another answers it. */
-  let [chosen, elsewhere] = [epoch === undefined, false];
-  const silence = setTimeout(() => {
-    // The page is gone, or frozen: then it finds a host anew.
-    if (!elsewhere) notify(port, crashed("the page was silent"));
+  /** Whether the page has this host. */
+  let chosen = epoch === undefined;
+  /** @param {string} why the page has to find a host anew */
+  const leave = (why) => {
+    notify(port, crashed(why));
     line.close();
-  }, PATIENCE);
+  };
+  // The page is gone, or frozen.
+  const silence = setTimeout(() => leave("the page was silent"), PATIENCE);
+  if (!chosen) number(/** @type {BroadcastChannel} */ (port), "said", "asked", () => leave("a message was lost"));
   /** @type {MessageEvent[]} those that came before the host listens */
   const early = [];
   /** @type {(event: MessageEvent) => void} */
@@ -135,10 +139,13 @@ async function connect(port, epoch) {
   let unanswered = 0;
   port.onmessage = (event) => {
     const { type, id, host } = event.data ?? {};
-    if (type === "here") return;
-    elsewhere ||= type === "alive";
-    chosen ||= type === "join" && host === name;
-    if (type === "join" || (!chosen && type !== "bye")) return;
+    if (type === "join") {
+      chosen = host === name;
+      // Another has greeted the page earlier.
+      if (!chosen) line.close();
+      return;
+    }
+    if (!chosen && type !== "bye") return;
     if (type === "share") return shared?.share(event.data);
     if (type === "offer") return shared?.offer(event.data);
     left ||= type === "bye";
@@ -157,9 +164,10 @@ async function connect(port, epoch) {
   const line = {
     postMessage(/** @type {Answer & {id: number}} */ message) {
       unanswered = 0;
-      port.postMessage(message);
+      if (ports.has(port)) port.postMessage(message);
     },
     close() {
+      clearTimeout(silence);
       ports.delete(port);
       port.close();
     },
@@ -174,7 +182,7 @@ async function connect(port, epoch) {
   };
   const gpu = "gpu" in navigator && Boolean(navigator.gpu);
   name = await lock;
-  port.postMessage({ type: "here", gpu, host: name, epoch });
+  if (ports.has(port)) port.postMessage({ type: "here", gpu, host: name, epoch });
 }
 
 /**

@@ -76,6 +76,7 @@ declare var render: Own;
 declare var sdk: Own;
 declare var holdAnswers: Own;
 declare var seen: Own;
+declare var setHeartbeat: Own;
 declare var shadow: Own;
 declare var shifted: number;
 declare var show: Own;

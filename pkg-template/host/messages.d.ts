@@ -4,7 +4,7 @@ import type { TabloomError } from "../error.js";
 import type { ChatCompletion, ChatCompletionChunk, Completion, CompletionChunk } from "../types.js";
 import type { EmbeddingResponse, EngineInfo, EngineMetrics, LoadOptions, Progress } from "../types.js";
 
-/** What messages go through: a MessagePort or a BroadcastChannel. */
+/** What messages go through: a MessagePort, or a BroadcastChannel, whose messages are numbered (`asked` and `said`). */
 export interface Port<Sent, Received> {
   postMessage(message: Sent): void;
   onmessage: ((event: MessageEvent<Received>) => void) | null;

@@ -11,7 +11,7 @@ const PUBLIC = /^https:\/\/huggingface\.co\/[^?]*$/;
  * What of a load is shared.
  *
  * @typedef {object} Shares
- * @property {string[]} urls of its models
+ * @property {(string | undefined)[]} urls of its models, one of them perhaps a drafter
  * @property {boolean} all whether other sites get what is not public, too
  */
 
@@ -28,7 +28,7 @@ const PUBLIC = /^https:\/\/huggingface\.co\/[^?]*$/;
 export async function load(connection, load, { urls, all }, onProgress) {
   const { integrity, store = "cache" } = /** @type {LoadOptions} */ (load.options);
   // A signed address is nobody else's.
-  const models = urls.filter((url) => !url.includes("#"));
+  const models = urls.flatMap((url) => (!url || url.includes("#") ? [] : url));
   if (models.length === 0) return connection.request(load, onProgress);
   connection.send({ type: "share", models, on: true, integrity: models[0] === urls[0] ? integrity : undefined });
   try {

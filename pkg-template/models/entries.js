@@ -1,5 +1,5 @@
 // The keys of a store's entries: the address of a file, and what the entry is; and the records among them.
-import { openStore } from "./store.js";
+import { answered, openStore } from "./store.js";
 
 /** @import { Store } from "./types.js" */
 
@@ -24,8 +24,9 @@ export const DECLINED = "-declined";
  * @param {string} pin
  */
 export async function pinned(kind, folder, pin) {
-  const store = kind === "none" ? null : await openStore(kind);
-  const noted = entries((await store?.keys()) ?? []);
+  if (kind === "none") return;
+  const keys = openStore(kind).then((store) => store?.keys());
+  const noted = entries((await answered(keys, [])) ?? []);
   return noted.find(({ address, rest }) => rest === `-at=${pin}` && address.startsWith(folder))?.address;
 }
 
@@ -36,7 +37,21 @@ export function entries(keys) {
     .map((key) => {
       const end = key.lastIndexOf(MARK);
       return { address: key.slice(0, end), rest: key.slice(end + MARK.length) };
-    });
+    })
+    .filter(({ address }) => isAddress(address));
+}
+
+/**
+ * Whether an entry is of a file: any script of the site may have written others.
+ *
+ * @param {string} address
+ */
+function isAddress(address) {
+  try {
+    return Boolean(new URL(address));
+  } catch {
+    return false;
+  }
 }
 
 /**
@@ -55,7 +70,7 @@ export function modelOf(address) {
 }
 
 /**
- * The record of a file, or another record beside it; empty if it cannot be read.
+ * The record of a file, or another record beside it; empty if it cannot be read. Its fields may be anything.
  *
  * @param {Store} store
  * @param {string} address
@@ -63,18 +78,19 @@ export function modelOf(address) {
  */
 export async function record(store, address, kind = "") {
   try {
-    return JSON.parse(await text(store, address + MARK + kind));
+    return Object(JSON.parse(await text(store, address + MARK + kind)));
   } catch {
     return {};
   }
 }
 
 /**
- * The content of an entry, as text.
+ * The content of an entry, as text; empty if it cannot be read.
  *
  * @param {Store} store
  * @param {string} key
  */
 export async function text(store, key) {
-  return new Response(await store.get(key)).text();
+  const stream = await store.get(key);
+  return new Response(stream).text().catch(() => "");
 }

@@ -4,7 +4,7 @@ import { available } from "../locks.js";
 import { addressOf, nameOf } from "./address.js";
 import { DECLINED, MARK, entries, modelOf, record, text } from "./entries.js";
 import { isPlain } from "./source.js";
-import { KINDS, estimate, openStore } from "./store.js";
+import { KINDS, answered, estimate, openStore } from "./store.js";
 
 /** @import { StoreSize, StoredModel } from "../types.js" */
 /** @import { Store } from "./types.js" */
@@ -14,7 +14,8 @@ const PREFIXES = "-kv";
 
 /** @returns {Promise<StoredModel[]>} */
 export async function list() {
-  const [prefixes, ...models] = await Promise.all([prefixBytes(), ...KINDS.map(listed)]);
+  const asked = KINDS.map((kind) => answered(listed(kind), []));
+  const [prefixes, ...models] = await Promise.all([answered(prefixBytes(), new Map()), ...asked]);
   const list = models.flat();
   for (const model of list) model.prefixBytes = prefixes.get(model.model) ?? 0;
   for (const [model, prefixBytes] of prefixes) {
@@ -26,7 +27,7 @@ export async function list() {
 
 /** @returns {Promise<StoreSize>} */
 export async function size() {
-  const [models, { usage, quota }] = await Promise.all([list(), estimate()]);
+  const [models, { usage, quota }] = await Promise.all([list(), answered(estimate(), {})]);
   const sum = (/** @type {number[]} */ bytes) => bytes.reduce((sum, bytes) => sum + bytes, 0);
   // A model may be in both stores; its prefixes are there once.
   const prefixes = new Map(models.map(({ model, prefixBytes }) => [model, prefixBytes]));
@@ -38,7 +39,8 @@ export async function size() {
  * @param {import("../types.js").NameOptions} options
  */
 export async function remove(model, options) {
-  const deleted = await Promise.all((await addresses(model, options)).map(removeAddress));
+  const found = await addresses(model, options);
+  const deleted = await Promise.all(found.map((url) => answered(removeAddress(url), false)));
   return deleted.includes(true);
 }
 
@@ -57,7 +59,11 @@ export async function addresses(source, options, param) {
   return found.map(nameOf);
 }
 
-export async function removePrefixes() {
+export function removePrefixes() {
+  return answered(deletePrefixes(), undefined);
+}
+
+async function deletePrefixes() {
   const store = await openStore("opfs");
   for (const { address, rest } of entries((await store?.keys()) ?? [])) {
     if (rest.startsWith(PREFIXES)) await store?.delete(address + MARK + rest);
@@ -70,8 +76,8 @@ async function removeAddress(url) {
   if (!(await available())) return false;
   return navigator.locks.request(loading(url), { ifAvailable: true }, async (lock) => {
     if (!lock) throw busy(url);
-    const stores = (await Promise.all(KINDS.map(openStore))).filter((store) => store !== null);
-    const deleted = await Promise.all(stores.map((store) => removeEntries(store, url)));
+    // Others wait for the lock.
+    const deleted = await Promise.all(KINDS.map((kind) => answered(removeEntries(kind, url), false)));
     return deleted.includes(true);
   });
 }
@@ -99,8 +105,10 @@ async function listed(kind) {
     const known = models.get(url) ?? { model: nothing(url, kind), files: new Map() };
     models.set(url, known);
     if (rest.startsWith("-at=") || rest.startsWith(PREFIXES) || rest === DECLINED) continue;
-    if (rest === "-used") known.model.lastUsed = new Date(Number(await text(store, address + MARK + rest)));
-    else {
+    if (rest === "-used") {
+      const lastUsed = new Date(Number(await text(store, address + MARK + rest)));
+      if (lastUsed.getTime() > 0) known.model.lastUsed = lastUsed;
+    } else {
       const chunks = known.files.get(address) ?? new Set();
       if (rest) chunks.add(Number(rest.slice(1)));
       known.files.set(address, chunks);
@@ -121,8 +129,8 @@ async function prefixBytes() {
   const store = await openStore("opfs");
   const records = entries((await store?.keys()) ?? []).filter(({ rest }) => rest === PREFIXES);
   const sizes = records.map(async ({ address }) => {
-    const { runs = [] } = await record(/** @type {Store} */ (store), address, PREFIXES);
-    const bytes = runs.reduce((/** @type {number} */ sum, /** @type {any} */ run) => sum + run.bytes, 0);
+    const { runs } = await record(/** @type {Store} */ (store), address, PREFIXES);
+    const bytes = array(runs).reduce((sum, run) => sum + (Number(run?.bytes) || 0), 0);
     return /** @type {[string, number]} */ ([modelOf(address), bytes]);
   });
   return new Map(await Promise.all(sizes));
@@ -146,16 +154,24 @@ function nothing(model, store) {
  * @param {Set<number>} kept numbers of its chunks in the store
  * @param {any} record
  */
-async function describe(model, kept, { chunk_bytes, chunks = [], bytes, sha256, is_sealed, is_absent }) {
+async function describe(model, kept, { chunk_bytes, chunks, bytes, sha256, is_sealed, is_absent }) {
   if (is_absent) return;
   let own = 0;
   for (const i of kept) own += Math.min(chunk_bytes, (bytes ?? Infinity) - i * chunk_bytes) || 0;
-  const isWhole = kept.size === chunks.length;
+  const isWhole = kept.size === array(chunks).length;
   const isShared = Boolean(is_sealed && sha256) && !isWhole && (await hasShared(sha256));
   model.files += 1;
   model.complete &&= Boolean(is_sealed) && (isWhole || isShared);
   model.bytes += own;
   if (isShared) model.sharedBytes += bytes - own;
+}
+
+/**
+ * @param {unknown} field of a record
+ * @returns {any[]}
+ */
+function array(field) {
+  return Array.isArray(field) ? field : [];
 }
 
 /**
@@ -170,10 +186,12 @@ async function hasShared(sha256) {
 /**
  * Deletes all entries of a model; true if there were any.
  *
- * @param {Store} store
+ * @param {typeof KINDS[number]} kind
  * @param {string} url
  */
-async function removeEntries(store, url) {
+async function removeEntries(kind, url) {
+  const store = await openStore(kind);
+  if (!store) return false;
   const own = entries(await store.keys()).filter(({ address }) => modelOf(address) === url);
   // The records last: by them the next load notices what was deleted in part, and downloads it again.
   own.sort((a, b) => b.rest.length - a.rest.length);

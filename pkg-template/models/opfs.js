@@ -66,7 +66,7 @@ export class FileStore {
 
   async keys() {
     const files = await list(this.#root, "").catch(() => []);
-    return files.filter(({ name }) => !TEMPORARY.test(name)).map(({ key }) => decodeURIComponent(key));
+    return files.filter(({ name }) => !TEMPORARY.test(name)).flatMap(({ key }) => decoded(key));
   }
 
   async sweep() {
@@ -88,6 +88,19 @@ export class FileStore {
     // No file's name contains a plus, so no folder has the name of a file.
     for (const part of names) folder = await folder.getDirectoryHandle(`${part}+`, options);
     return { folder, name };
+  }
+}
+
+/**
+ * The key that a file's name stands for; none where another script has named it.
+ *
+ * @param {string} name
+ */
+function decoded(name) {
+  try {
+    return [decodeURIComponent(name)];
+  } catch {
+    return [];
   }
 }
 

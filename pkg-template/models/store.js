@@ -1,9 +1,31 @@
 // The store for models between visits. The default is the Cache API: all kinds of workers have it, its
 // entries are whole or do not exist, and they are read as streams.
+import { unlessAborted } from "../abort.js";
 
 export const KINDS = /** @type {const} */ (["cache", "opfs"]);
 
 /** @import { Store } from "./types.js" */
+
+/** Milliseconds for what the browser's storage answers a page; workers have a limit of their own. */
+const PATIENCE = 30_000;
+
+/**
+ * What a page is answered that asks for what is kept; `otherwise`, as where nothing is, if that is not in time.
+ *
+ * @template T
+ * @param {Promise<T>} answer
+ * @param {T} otherwise
+ * @returns {Promise<T>}
+ */
+export async function answered(answer, otherwise) {
+  const late = AbortSignal.timeout(PATIENCE);
+  try {
+    return await unlessAborted(answer, late);
+  } catch (error) {
+    if (error === late.reason) return otherwise;
+    throw error;
+  }
+}
 
 /** @implements {Store} */
 class CacheStore {
@@ -16,8 +38,11 @@ class CacheStore {
 
   /** @param {string} key */
   async get(key) {
-    const entry = await this.#cache.match(key).catch(() => undefined);
-    return entry?.body ?? null;
+    try {
+      return (await this.#cache.match(key))?.body ?? null;
+    } catch {
+      return null;
+    }
   }
 
   /**
@@ -35,12 +60,19 @@ class CacheStore {
 
   /** @param {string} key */
   async delete(key) {
-    await this.#cache.delete(key).catch(() => false);
+    try {
+      await this.#cache.delete(key);
+    } catch {
+      // The disk fails.
+    }
   }
 
   async keys() {
-    const requests = await this.#cache.keys().catch(() => []);
-    return requests.map(({ url }) => url);
+    try {
+      return (await this.#cache.keys()).map(({ url }) => url);
+    } catch {
+      return [];
+    }
   }
 
   room = room;

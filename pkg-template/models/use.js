@@ -7,12 +7,12 @@ import { openStore, persist } from "./store.js";
  * Notes that models were loaded, and asks the browser to keep what is stored.
  *
  * @param {string} kind of the store
- * @param {{url: string, pin?: string}[]} models
+ * @param {({url: string, pin?: string} | null)[]} models
  * @param {boolean} [lasting] whether the browser is asked
  */
 export async function note(kind, models, lasting) {
   persist(lasting);
-  await Promise.all(models.map(({ url, pin }) => noteUse(kind, url, pin)));
+  await Promise.all(models.map((model) => model && noteUse(kind, model.url, model.pin)));
 }
 
 /**

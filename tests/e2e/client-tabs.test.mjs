@@ -154,7 +154,7 @@ describe("a host that stands still", () => {
 });
 
 describe("a SharedWorker that was frozen while its page was hidden", () => {
-  /** A hidden page whose worker gets no pings any more; `pings` counts them. */
+  /** A hidden page whose worker gets no pings any more; `pings` counts them once it is shown. */
   async function frozen() {
     const page = await open({ host: "shared" });
     await see(page, false);
@@ -165,7 +165,7 @@ describe("a SharedWorker that was frozen while its page was hidden", () => {
       globalThis.pings = 0;
       MessagePort.prototype.postMessage = function (message, ...rest) {
         if (message.type !== "ping" || this !== (port ??= this)) return postMessage.call(this, message, ...rest);
-        globalThis.pings += 1;
+        if (document.visibilityState === "visible") globalThis.pings += 1;
       };
     });
     return page;
@@ -422,8 +422,11 @@ test("a leader's worker that comes back late ends itself", async () => {
 test("a leader's worker that comes late leaves alone a page that has another", async () => {
   const page = await open(null);
   const answers = await page.evaluate(async () => {
+    const { number } = await import(new URL("tabloom/host/rungs/numbers.js", location.href).href);
     const lobby = new BroadcastChannel("a lobby");
+    const listener = new BroadcastChannel("a tab");
     const channel = new BroadcastChannel("a tab");
+    number(channel, "asked", "said", () => heard.push({ type: "lost" }));
     const heard = [];
     let more = () => {};
     channel.onmessage = ({ data }) => {
@@ -439,12 +442,15 @@ test("a leader's worker that comes late leaves alone a page that has another", a
       worker.postMessage({ type: "lead", lobby: lobby.name, since: "a leader since ", epoch });
       await new Promise((resolve) => (worker.onmessage = resolve));
       lobby.postMessage({ type: "join", channel: channel.name, epoch: 0 });
-      return (await hear("here"))[0].host;
+      return new Promise((resolve) => {
+        listener.onmessage = ({ data }) => data.type === "here" && data.epoch === epoch && resolve(data.host);
+      });
     };
     channel.postMessage({ type: "join", host: await lead(5) });
     channel.postMessage({ type: "hello", id: 1, tab: null });
     await hear("value");
     await lead(4);
+    heard.length = 0;
     channel.postMessage({ type: "ping", id: 2 });
     const answers = await hear("value");
     // What another might say comes within this time.

@@ -182,6 +182,24 @@ test("a page that is left after a load, or while its model is loaded again, has 
   assert.equal(await again(page), false);
 });
 
+test("the frames of a page that loads, and pages that it opens, have not died", async () => {
+  const page = await loading();
+  const interrupted = (page) =>
+    page.waitForFunction(() => globalThis.Engine).then(() => page.evaluate(() => Engine.interrupted));
+  const [opened] = await Promise.all([
+    context.waitForEvent("page"),
+    page.evaluate(() => void globalThis.open(location.href)),
+  ]);
+  await page.evaluate(() => {
+    const frame = document.createElement("iframe");
+    frame.src = location.href;
+    document.body.append(frame);
+  });
+  await page.waitForFunction(() => /** @type {any} */ (frames[0])?.Engine);
+  const [, frame] = page.frames();
+  assert.deepEqual(await Promise.all([opened, frame].map(interrupted)), [false, false]);
+});
+
 test("two loads of a page are marked until both have ended", async () => {
   await deaf(context);
   const page = await loading();

@@ -11,6 +11,9 @@ declare module "*/tabloom/element/parts.js" {
 declare module "*/tabloom/element/texts/index.js" {
   export * from "tabloom/element/texts/index.js";
 }
+declare module "*/tabloom/host/rungs/numbers.js" {
+  export * from "tabloom/host/rungs/numbers.js";
+}
 declare module "*/tabloom/version.js" {
   export * from "tabloom/version.js";
 }

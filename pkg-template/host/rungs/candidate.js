@@ -103,8 +103,10 @@ export class Candidate {
     const { signal } = candidacy;
     this.#candidacy = candidacy;
     let again = true;
+    /** @type {Promise<void> | undefined} */
+    let leading;
     try {
-      await navigator.locks.request(this.#office, how ?? { signal }, () => this.#lead(signal));
+      await navigator.locks.request(this.#office, how ?? { signal }, () => (leading ??= this.#lead(signal)));
     } catch (/** @type {any} */ error) {
       // An AbortError says that another candidate took the lock.
       again = error.name === "AbortError";

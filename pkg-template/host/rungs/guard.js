@@ -1,8 +1,5 @@
 import { crashed } from "../../error.js";
 
-/** What only a page says, after which the host does not answer. */
-const FAREWELLS = ["cancel", "bye"];
-
 /** What a host says that may have any value, or none. */
 const PLAIN = ["accepted", "alive", "value", "end"];
 
@@ -20,9 +17,10 @@ export function guard(channel, life) {
   let greeted = false;
   channel.addEventListener("message", (event) => {
     if (!isAnswer(event.data)) event.stopImmediatePropagation();
-    const type = event.data?.type;
+    const { type, asked } = event.data ?? {};
     greeted ||= type === "here";
-    if (greeted && FAREWELLS.includes(type)) life.abort(crashed("another script speaks for this page"));
+    // The host takes it for the page's next message.
+    if (greeted && asked) life.abort(crashed("another script speaks for this page"));
   });
 }
 

@@ -6,6 +6,7 @@ import { VERSION } from "../../version.js";
 import { Candidate } from "./candidate.js";
 import { leave } from "./greeting.js";
 import { guard } from "./guard.js";
+import { number } from "./numbers.js";
 import { askWhenShown } from "./shown.js";
 
 /** @import { Lobby, Notice } from "../messages.js" */
@@ -82,6 +83,7 @@ export class Leader {
         waiting?.close();
         const port = new BroadcastChannel(`tabloom ${crypto.randomUUID()}`);
         guard(port, life);
+        number(port, "asked", "said", () => life.abort(new Departure("a message was lost")));
         port.onmessage = ({ data }) => {
           if (data.type !== "here") return;
           waiting = null;

@@ -3,7 +3,10 @@ import { Target } from "./events.mjs";
 import { Locks, lockManager } from "./locks.mjs";
 import { Channels, Port, channelPair } from "./ports.mjs";
 import { Realm } from "./realm.mjs";
+import { Kept } from "./store.mjs";
 
+/** When a visit begins, in milliseconds since 1970. */
+const EPOCH = 1.79e12;
 /** Milliseconds for which a SharedWorker may outlive its pages. */
 const EXTENDED = 30_000;
 /** Milliseconds that a worker may take to end after it was told to. */
@@ -29,9 +32,21 @@ const MALFORMED = [
   { type: "chunk", value: { choices: [{ index: "length" }] }, tokens: [] },
 ];
 
+/** What the hub says of a model, and what another server, or a proxy, may say. */
+const LISTING = {
+  sha: "0123456789".repeat(4),
+  siblings: [{ rfilename: "config.json" }, { rfilename: "a.safetensors" }],
+};
+const LISTINGS = [
+  ...RUBBISH.map((siblings) => ({ ...LISTING, siblings })),
+  ...RUBBISH,
+  { ...LISTING, siblings: [null] },
+  { ...LISTING, siblings: [{ rfilename: 7 }] },
+  { ...LISTING, sha: "main" },
+];
+
 export class Browser {
   address = "https://site.example/";
-  epoch = 1.79e12;
   /** @type {Set<Realm>} that live */
   realms = new Set();
   /** @type {Map<string, SharedHome>} by name */
@@ -51,13 +66,20 @@ export class Browser {
     this.climate = climate;
     this.fate = fate;
     this.locks = new Locks();
+    this.kept = new Kept();
+  }
+
+  /** The time of day. */
+  get now() {
+    return EPOCH + Math.floor(this.world.now);
   }
 
   /** Any script of the site speaks on one of its channels. */
   babble(name) {
     this.channels.broadcast(name, this.world.pick(RUBBISH));
     // To pages alone: a host answers what has the id of a call, too.
-    const malformed = { ...this.world.pick(MALFORMED), id: this.#anyId() };
+    const said = this.channels.heard(name).said + 1;
+    const malformed = { ...this.world.pick(MALFORMED), id: this.#anyId(), said };
     this.channels.broadcast(name, malformed, (channel) => Boolean(channel.realm.document));
   }
 
@@ -68,7 +90,8 @@ export class Browser {
     const { held } = this.locks.snapshot();
     const epochs = held.map(({ name }) => name.split(" since ")[1]).filter(Boolean);
     for (const name of channels.names) {
-      if (what !== "down") channels.broadcast(name, { type: what, id: channels.asked.get(name) });
+      const { chat, asked } = channels.heard(name);
+      if (what !== "down") channels.broadcast(name, { type: what, id: chat, asked: asked + 1 });
       else for (const epoch of epochs) channels.broadcast(name, { type: what, epoch: Number(epoch) });
     }
   }
@@ -131,12 +154,17 @@ export class Browser {
   }
 
   /** The worker for the locks, and the rest of `navigator`. */
-  navigator(realm) {
+  navigator(realm, storage) {
     const gpu = this.climate.hasGpu(realm) ? {} : undefined;
-    return { locks: lockManager(realm), storage: { persist: async () => true }, ...(gpu && { gpu }) };
+    return { locks: lockManager(realm), storage, ...(gpu && { gpu }) };
   }
 
-  fetch(realm, init) {
+  /** What a host is told of its fate, or a page by a server. */
+  fetch(realm, address, init) {
+    return `${address}`.endsWith("/fate") ? this.#fateOf(realm, init) : this.#download(realm, init);
+  }
+
+  #fateOf(realm, init) {
     return new Promise((resolve) => {
       this.world.send(realm.up, () => {
         if (!realm.alive) return;
@@ -146,19 +174,21 @@ export class Browser {
     });
   }
 
-  /** The Cache API of a realm. */
-  caches(realm) {
+  /** The list of a model's files. */
+  #download(realm, { signal }) {
     const { world, climate } = this;
-    const answer = (value) =>
+    const answer = (value, rubbish) =>
       new Promise((resolve, reject) => {
-        if (climate.strikes("deafStore")) return;
-        const late = climate.strikes("lateStore") ? 60_000 * world.random() : 0;
-        const settle = climate.strikes("brokenStore")
-          ? () => reject(new DOMException("the disk is full", "QuotaExceededError"))
-          : () => resolve(climate.strikes("rubbishStore") ? world.pick(RUBBISH) : value);
-        realm.later(world.delay() + late, settle);
+        signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+        if (climate.strikes("deafNetwork")) return;
+        const late = climate.strikes("lateNetwork") ? 90_000 * world.random() : 0;
+        realm.later(world.delay() + late, () => {
+          if (climate.strikes("brokenNetwork")) reject(new TypeError("Failed to fetch"));
+          else resolve(climate.strikes("rubbishNetwork") ? world.pick(rubbish) : value);
+        });
       });
-    return { open: () => answer({ put: () => answer(undefined) }) };
+    const response = (status) => ({ ok: status === 200, status, json: () => answer(LISTING, LISTINGS) });
+    return answer(response(200), [404, 429, 500].map(response));
   }
 
   #realm(name, version) {

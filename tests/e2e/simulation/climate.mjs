@@ -4,11 +4,14 @@
 const FAULTS = {
   // Of the browser.
   echo: 0.05,
+  loss: 0.01,
   rubbish: 0.2,
   lostScript: 0.3,
   failedScript: 0.15,
   slowScript: 0.2,
   deafLocks: 0.05,
+  rubbishLocks: 0.1,
+  twice: 0.05,
   theft: 0.1,
   forgery: 0.2,
   // Of a host that is asked something.
@@ -25,6 +28,10 @@ const FAULTS = {
   lateStore: 0.3,
   brokenStore: 0.2,
   rubbishStore: 0.2,
+  deafNetwork: 0.1,
+  lateNetwork: 0.2,
+  brokenNetwork: 0.1,
+  rubbishNetwork: 0.2,
   stall: 0.05,
   // Of tabs and workers.
   crash: 0.3,
@@ -44,6 +51,10 @@ const HARMLESS = [
   "lateStore",
   "brokenStore",
   "rubbishStore",
+  "deafNetwork",
+  "lateNetwork",
+  "brokenNetwork",
+  "rubbishNetwork",
 ];
 
 export class Climate {

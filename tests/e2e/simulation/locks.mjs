@@ -3,6 +3,17 @@ import { Line } from "./world.mjs";
 
 /** @typedef {import("./realm.mjs").Realm} Realm */
 
+/** Whose locks tell what: the name of another script's, in a version at a time. */
+const SQUATTERS = [
+  () => undefined,
+  (version) => `tabloom ${version} left`,
+  (version) => `tabloom ${version} leader`,
+  ...["", "x", "NaN", "-1", "0.5", "1e300", "1e999"].map(
+    (epoch) => (version) => `tabloom ${version} leader since ${epoch}`,
+  ),
+  ...[-1000, 1, 1000, 3.6e6, 1e9].map((later) => (version, now) => `tabloom ${version} leader since ${now + later}`),
+];
+
 /** The locks of a site. */
 export class Locks {
   #held = [];
@@ -74,6 +85,17 @@ export class Locks {
 }
 
 /**
+ * What may be in a snapshot: its parts are optional, and any script of the site has locks of any name.
+ *
+ * @param {Realm} realm
+ */
+function rubbish({ world, browser, version }) {
+  const { held, pending } = browser.locks.snapshot();
+  const name = world.pick(SQUATTERS)(version.name, browser.now);
+  return world.chance(0.2) ? {} : { held: [...held, { name, mode: "exclusive" }], pending };
+}
+
+/**
  * `navigator.locks` of a realm.
  *
  * @param {Realm} realm
@@ -88,7 +110,7 @@ export function lockManager(realm) {
         if (!browser.climate.locks) return reject(denied());
         world.send(realm.up, () => {
           if (browser.climate.deaf(realm)) return;
-          const snapshot = locks.snapshot();
+          const snapshot = browser.climate.strikes("rubbishLocks") ? rubbish(realm) : locks.snapshot();
           realm.later(world.delay(), () => resolve(snapshot));
         });
       });
@@ -127,6 +149,7 @@ export function lockManager(realm) {
           if (state !== "waiting") return;
           state = "held";
           signal?.removeEventListener("abort", leave);
+          if (browser.climate.strikes("twice")) realm.later(world.delay(), async () => callback(lock)?.catch(() => {}));
           let settle;
           try {
             const value = await callback(lock);

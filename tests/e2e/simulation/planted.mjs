@@ -63,8 +63,35 @@ export const PLANTED = {
   },
   "a store that hangs keeps the page waiting": {
     file: "index.js",
-    find: "await Promise.race([noting.catch(() => {}), new Promise((resolve) => setTimeout(resolve, NOTING))]);",
+    find: "await unlessAborted(noting, AbortSignal.timeout(NOTING)).catch(() => {});",
     replace: "await noting;",
+  },
+  "a name waits for a store that hangs": {
+    file: "entries.js",
+    find: "(await answered(keys, [])) ?? []",
+    replace: "(await keys) ?? []",
+  },
+  "a list waits for a store that hangs": {
+    file: "inventory.js",
+    find: "answered(listed(kind), [])",
+    replace: "listed(kind)",
+  },
+  "a record is believed": { file: "inventory.js", find: "array(runs).reduce", replace: "runs.reduce" },
+  "a file's name is believed": {
+    file: "opfs.js",
+    find: "flatMap(({ key }) => decoded(key))",
+    replace: "map(({ key }) => decodeURIComponent(key))",
+  },
+  "a key is believed": { file: "entries.js", find: "return Boolean(new URL(address));", replace: "return true;" },
+  "a server that does not answer keeps a load waiting": {
+    file: "hub.js",
+    find: 'const timer = setTimeout(() => life.abort(unread(address, "it does not answer")), PATIENCE);',
+    replace: "const timer = undefined;",
+  },
+  "what a server says wrong has no code": {
+    file: "hub.js",
+    find: "throw error instanceof TabloomError ? error : unread(address, error.message);",
+    replace: "throw error;",
   },
   "a page waits for its lock for ever": {
     file: "connection.js",
@@ -77,6 +104,16 @@ export const PLANTED = {
     find: "if (!isAnswer(event.data)) event.stopImmediatePropagation();",
     replace: "",
   },
+  "a message that was lost is not missed": {
+    file: "numbers.js",
+    find: "if (number === heard + 1) {",
+    replace: "if (number) {",
+  },
+  "a page does not mind who speaks in its name": {
+    file: "guard.js",
+    find: 'if (greeted && asked) life.abort(crashed("another script speaks for this page"));',
+    replace: "",
+  },
   "a page whose lock was taken waits": {
     file: "connection.js",
     find: 'life.abort(new Departure("the page\'s lock was stolen"))',
@@ -87,11 +124,21 @@ export const PLANTED = {
     find: "(lock = takeLock())",
     replace: "{}",
   },
-  "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "" },
+  "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "", seed: 1000 },
   "a page does not ask for the leader's": {
     file: "leader.js",
     find: "answered = askWhenShown(port, () => lobby.postMessage(ask), life);",
     replace: "",
+  },
+  "a lock that is granted twice has two lead": {
+    file: "candidate.js",
+    find: "(leading ??= this.#lead(signal))",
+    replace: "this.#lead(signal)",
+  },
+  "a leader's epoch may be anything": {
+    file: "candidate.js",
+    find: "return epochs.filter((epoch) => Number.isSafeInteger(epoch) && epoch < Date.now() + LATEST);",
+    replace: "return epochs;",
   },
   "a candidate that resigns keeps its lock": {
     file: "candidate.js",
@@ -147,7 +194,7 @@ export const PLANTED = {
   },
   "a worker keeps ports that never spoke": {
     file: "worker.js",
-    find: 'if (!elsewhere) notify(port, crashed("the page was silent"));\n    line.close();',
-    replace: "",
+    find: 'const silence = setTimeout(() => leave("the page was silent"), PATIENCE);',
+    replace: "const silence = undefined;",
   },
 };

@@ -33,8 +33,11 @@ export class Port extends Target {
     this.#sent = data;
     const event = Object.assign(new Event("message"), { data, ports: transferred });
     for (const port of transferred) port.realm.ports.delete(port);
-    for (let times = this.realm.browser.times(data); times > 0; times--) {
-      this.realm.world.send(this.#line, () => this.peer.#arrive(event));
+    const { world, browser } = this.realm;
+    const { peer } = this;
+    for (let times = browser.times(data); times > 0; times--) {
+      // Between two that live none is lost; but one that is on its way when the browser moves a worker may be.
+      world.send(this.#line, () => (peer !== this.peer && world.chance(0.5) ? peer : this.peer).#arrive(event));
     }
   }
 
@@ -102,9 +105,10 @@ export class Channel extends Target {
   }
 
   postMessage(message) {
+    if (this.closed) throw new DOMException("the channel is closed", "InvalidStateError");
     const data = structuredClone(message);
     const { world, browser } = this.realm;
-    if (data?.type === "chat") browser.channels.asked.set(this.name, data.id);
+    browser.channels.hear(this.name, data);
     for (let times = browser.times(data); times > 0; times--) {
       world.send(this.realm.up, () => browser.channels.broadcast(this.name, data, (channel) => channel !== this));
     }
@@ -116,7 +120,12 @@ export class Channel extends Target {
     this.realm.browser.channels.delete(this);
   }
 
+  /**
+   * WebKit loses what its network process carries when that ends, and registers channels anew with the next. The
+   * standard has nothing reach a page that was left.
+   */
   receive(data) {
+    if (this.realm.isLeft || this.realm.browser.climate.strikes("loss")) return;
     this.realm.world.send(this.#line, () => {
       if (this.closed) return;
       this.realm.task(() => this.#dispatch(Object.assign(new Event("message"), { data })));
@@ -134,8 +143,8 @@ export class Channel extends Target {
 export class Channels {
   /** @type {Map<string, Set<Channel>>} */
   #open = new Map();
-  /** The id of the last chat that was asked for, by channel: who listens knows it. @type {Map<string, number>} */
-  asked = new Map();
+  /** What anybody who listens knows, by channel: the last chat, and the numbers of the last messages. */
+  #heard = new Map();
 
   get names() {
     return [...this.#open.keys()];
@@ -153,6 +162,16 @@ export class Channels {
     const others = this.#open.get(channel.name);
     others?.delete(channel);
     if (others?.size === 0) this.#open.delete(channel.name);
+  }
+
+  hear(name, { type, id, asked, said }) {
+    const heard = this.heard(name);
+    if (type === "chat") heard.chat = id;
+    this.#heard.set(name, { ...heard, asked: asked ?? heard.asked, said: said ?? heard.said });
+  }
+
+  heard(name) {
+    return this.#heard.get(name) ?? { chat: undefined, asked: 0, said: 0 };
   }
 
   /** How many channels have a name. */

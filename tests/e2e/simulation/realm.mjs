@@ -2,6 +2,7 @@
 import { Controller, Target } from "./events.mjs";
 import { Line } from "./world.mjs";
 import { Channel, Port, channelPair } from "./ports.mjs";
+import { storage } from "./store.mjs";
 
 /** Thrown where a worker stops within its task, for ever. */
 class Spin extends Error {}
@@ -14,6 +15,8 @@ export class Realm {
   alive = true;
   frozen = false;
   spins = false;
+  /** Whether a page was left, and is kept for the way back: its channels take nothing, nor do those of its workers. */
+  isLeft = false;
   /** @type {Set<Port>} */
   ports = new Set();
   /** @type {Set<Channel>} */
@@ -87,13 +90,15 @@ export class Realm {
     else this.self.dispatchEvent(Object.assign(new Event("unhandledrejection"), { reason }));
   }
 
-  freeze() {
+  freeze({ isLeft = false } = {}) {
     this.frozen = true;
-    for (const worker of this.workers) worker.freeze();
+    this.isLeft = isLeft;
+    for (const worker of this.workers) worker.freeze({ isLeft });
   }
 
   thaw() {
     this.frozen = false;
+    this.isLeft = false;
     for (const run of this.#waiting.splice(0)) this.later(0, run);
     for (const worker of this.workers) worker.thaw();
   }
@@ -133,6 +138,12 @@ export class Realm {
     ];
   }
 
+  #timeout(milliseconds) {
+    const controller = new Controller();
+    this.later(milliseconds, () => controller.abort(new DOMException("the time is over", "TimeoutError")));
+    return controller.signal;
+  }
+
   /** The names that scripts find. */
   globals() {
     const { self, world, browser } = this;
@@ -156,15 +167,20 @@ export class Realm {
       };
     const clear = (id) => void this.timers.delete(id);
     const realm = this;
+    const store = storage(realm);
     class RuntimeError extends Error {}
     const globals = {
       globalThis: self,
       document: this.document ?? undefined,
       location: { href: browser.address },
-      navigator: browser.navigator(this),
+      navigator: browser.navigator(this, store.navigator),
       crypto: { randomUUID: () => `${world.below(2 ** 31)}-${world.below(2 ** 31)}` },
       performance: { now: () => world.now },
-      Date: { now: () => browser.epoch + Math.floor(world.now) },
+      Date: class extends Date {
+        static now() {
+          return browser.now;
+        }
+      },
       Math: Object.assign(Object.create(Math), { random }),
       setTimeout: timer(false),
       setInterval: timer(true),
@@ -174,8 +190,9 @@ export class Realm {
       removeEventListener: self.removeEventListener.bind(self),
       console: { error() {}, warn() {}, log: (...words) => world.note(this.name, ...words) },
       AbortController: Controller,
-      fetch: (_address, init) => browser.fetch(this, init),
-      caches: browser.caches(this),
+      AbortSignal: { timeout: (milliseconds) => this.#timeout(milliseconds) },
+      fetch: (address, init) => browser.fetch(this, address, init),
+      ...store.globals,
       BroadcastChannel: class extends Channel {
         constructor(name) {
           super(realm, name);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { hurried } from "../browser.mjs";
-import { noticed, settled, survive, undisturbed } from "./survival.mjs";
+import { notice, settled, survive, undisturbed } from "./survival.mjs";
 import { ENDLESS, FRANCE, open, STORY, text, until } from "./tabs.mjs";
 
 /** Seconds for which a hung worker does not return to its event loop; pages there wait a third as long as others. */
@@ -36,13 +36,13 @@ describe("shared:", () => {
   after(() => visitor?.close());
 
   test("the tab that started the host crashes", async () => {
-    noticed(await survive(others, () => creator.crash(), expected));
+    await notice(others, () => creator.crash(), expected);
     for (const tab of others) assert.equal(await tab.rung(), "shared");
     await settled(others[0], 2);
   });
 
   test("the worker ends", async () => {
-    noticed(await survive(others, () => others[0].command("close"), expected));
+    await notice(others, () => others[0].command("close"), expected);
     await settled(others[0], 2);
   });
 
@@ -74,9 +74,8 @@ describe("leader:", () => {
     test(`the leader ${way}`, async () => {
       const left = leader();
       const others = followers();
-      const outcome = await survive(others, () => leave(left), expected);
       tabs = others;
-      noticed(outcome);
+      await notice(others, () => leave(left), expected);
       for (const tab of others) assert.equal(await tab.rung(), "leader");
       await settled(others[0], others.length);
     });
@@ -85,7 +84,7 @@ describe("leader:", () => {
   test("the leader's worker ends", async () => {
     const [worker] = leader().page.workers();
     // The leader is one of those who go on.
-    noticed(await survive(tabs, () => worker.evaluate(() => close()).catch(() => {}), expected));
+    await notice(tabs, () => worker.evaluate(() => close()).catch(() => {}), expected);
     await settled(tabs[0], tabs.length);
   });
 

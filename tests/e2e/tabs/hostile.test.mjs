@@ -322,12 +322,13 @@ for (const rung of SHARING) {
         await witness.metrics();
         await undisturbed("forgery", async () => {
           const { listenIn, UNSOUND } = await import("./hostile.js");
-          const { channel, lobby, epoch } = await listenIn();
+          const { channel, lobby, epoch, last } = await listenIn();
           lobby.postMessage({ type: "down", epoch });
-          for (const message of [...UNSOUND, { type: "cancel" }]) {
-            for (let id = 1; id < 20; id++) channel.postMessage({ ...message, id });
+          for (const message of UNSOUND) {
+            for (let id = 1; id < 20; id++) channel.postMessage({ ...message, id, said: last.said + 1 });
           }
-          channel.postMessage({ type: "bye" });
+          for (let id = 1; id < 20; id++) channel.postMessage({ type: "cancel", id, asked: ++last.asked });
+          channel.postMessage({ type: "bye", asked: ++last.asked });
           channel.close();
         });
       });

@@ -83,11 +83,11 @@ test("a channel through which nobody speaks is closed, one that was spoken throu
     };
     await join("silent");
     const { channel: spoken, host } = await join("spoken");
-    spoken.postMessage({ type: "join", host });
+    spoken.postMessage({ type: "join", host, asked: 1 });
     const alive = new Promise((resolve) => {
       spoken.onmessage = ({ data }) => data.type === "alive" && resolve(data);
     });
-    spoken.postMessage({ type: "ping", id: 1 });
+    spoken.postMessage({ type: "ping", id: 1, asked: 2 });
     await alive;
     watching.postMessage("due");
     return ["silent"];

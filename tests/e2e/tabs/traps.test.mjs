@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { hurried } from "../browser.mjs";
 import { modelFile } from "../server.mjs";
-import { noticed, settled, survive, undisturbed } from "./survival.mjs";
+import { notice, settled, undisturbed } from "./survival.mjs";
 import { ENDLESS, FRANCE, open, SHARING, STORY, text } from "./tabs.mjs";
 
 /** A tokenizer with a pattern for which a text of forty letters is a matter of years. */
@@ -36,7 +36,7 @@ for (const rung of [...SHARING, "private"]) {
 
     for (const where of ["trap in a step", "trap"]) {
       test(where, async () => {
-        noticed(await survive(tabs, () => tabs[0].command(where), expected));
+        await notice(tabs, () => tabs[0].command(where), expected);
         assert.equal((await tabs[0].hosts()).length, 1);
         await settled(tabs[0], tabs.length);
       });

@@ -1,4 +1,5 @@
 // Talks to a host by hand, and says what no page should.
+import { number } from "./tabloom/host/rungs/numbers.js";
 import { PROTOCOL, VERSION } from "./tabloom/version.js";
 
 /** A port to the host of a rung, and everything that it has answered. */
@@ -27,6 +28,7 @@ function sharedPort(workerUrl) {
 
 function leaderPort() {
   const port = new BroadcastChannel(`tabloom ${crypto.randomUUID()}`);
+  number(port, "asked", "said", () => {});
   const lobby = new BroadcastChannel(`tabloom ${VERSION} lobby`);
   return Object.assign(port, { join: () => lobby.postMessage({ type: "join", channel: port.name, epoch: 0 }) });
 }
@@ -46,8 +48,8 @@ export async function call({ port, answers }, message) {
 }
 
 /**
- * Has the one page with an engine join its leader again, and listens in once its calls were asked again: gives
- * its channel, the lobby, and the leader's epoch.
+ * Has the one page with an engine join its leader again, and listens in until its calls were asked again: gives
+ * its channel, the lobby, the leader's epoch, and the numbers of the last messages.
  */
 export async function listenIn() {
   const lobby = new BroadcastChannel(`tabloom ${VERSION} lobby`);
@@ -63,8 +65,14 @@ export async function listenIn() {
   const join = heard(lobby, "join");
   navigator.locks.request(`tabloom tab ${after("tabloom tab ")}`, { steal: true }, () => {});
   const channel = new BroadcastChannel((await join).channel);
-  await heard(channel, "chunk");
-  return { channel, lobby, epoch };
+  const last = { asked: 0, said: 0 };
+  await new Promise((resolve) => {
+    channel.onmessage = ({ data }) => {
+      for (const side of Object.keys(last)) last[side] = data[side] ?? last[side];
+      if (data.type === "chunk") resolve(null);
+    };
+  });
+  return { channel, lobby, epoch, last };
 }
 
 /** What is no answer of a host, though it looks like one. */
@@ -83,7 +91,7 @@ export const UNSOUND = [
 const cyclic = { type: "ping", id: 1 };
 cyclic.self = cyclic;
 let deep = [];
-for (let depth = 0; depth < 3000; depth++) deep = [deep];
+for (let depth = 0; depth < 1000; depth++) deep = [deep];
 
 /** What has no place in a message, or not in that one. */
 export const STRANGE = [

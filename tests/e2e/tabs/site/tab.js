@@ -1,5 +1,11 @@
 // A page of the site under test: what the tests call by way of `page.evaluate`.
 
+const { setInterval } = globalThis;
+let heartbeat = true;
+globalThis.setInterval = /** @type {any} */ ((tick, period) => setInterval(() => heartbeat && tick(), period));
+/** Whether intervals tick: by these a page pings its host. */
+const setHeartbeat = (beats) => (heartbeat = beats);
+
 const query = new URLSearchParams(location.search);
 const folder = query.get("package") ?? "tabloom/";
 const { Engine, TabloomError } = await import(`${new URL(`${folder}index.js`, document.baseURI)}`);
@@ -149,6 +155,7 @@ Object.assign(globalThis, {
   plain,
   worker,
   now,
+  setHeartbeat,
   streams,
   begin,
   pieces,
