@@ -1,9 +1,9 @@
 // What a page passes to a call: copied as JSON would send it, and options by name. All else is refused before
 // anything is loaded or asked.
 
-/** The names of the options of `Engine.load`. */
+/** The options of `Engine.load`, each with the values or kinds that it may have, where not the engine says so. */
 export const OF_LOAD =
-  "onProgress signal workerUrl host isolation fallback persist registry quantisation hub draft budgetBytes device store quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage";
+  "onProgress:Function signal:AbortSignal workerUrl host:auto|shared|leader|private isolation:shared|tab|Object fallback:Object persist:Boolean registry:Object quantisation:String hub draft budgetBytes device store quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage:public|all|none";
 
 /** Why they are refused. */
 export const refusal = () => import("./refusal.js");
@@ -11,10 +11,15 @@ export const refusal = () => import("./refusal.js");
 /** Most levels of a value, and characters of it as JSON: the engine reads little more. */
 const [LEVELS, LONGEST] = [100, 20_000_000];
 
+/** @typedef {[holder: any, name: string | number][]} Trail the way to the value that is being copied */
+
+/** @param {unknown} value of whatever frame */
+export const kindOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
+
 /**
  * What `use` makes of a copy of an object, which it gets at once: proxies become what they stand for, functions are
- * left out, and numbers that JSON lacks become strings, which the engine refuses. Rejects where a value is no JSON,
- * or is what JSON would make an empty object of, such as a Map; and names the place.
+ * left out, numbers that JSON lacks become strings, which the engine refuses, and halves of characters U+FFFD. Rejects
+ * where a value is no JSON, or is what JSON would make an empty object of, such as a Map; and names the place.
  *
  * @template R
  * @param {object} value
@@ -22,51 +27,73 @@ const [LEVELS, LONGEST] = [100, 20_000_000];
  * @returns {Promise<R>}
  */
 export async function plain(value, use) {
+  /** @type {Trail} */
+  const trail = [];
+  let left = LONGEST;
+  /** @param {unknown} it what JSON has, or leaves out */
+  const spent = (it) => {
+    const text = JSON.stringify(it);
+    left -= `${text}`.length + 1;
+    if (left < 0) throw `more than ${LONGEST} characters`;
+    return text && it;
+  };
+  /** @type {(holder: any, name: string | number) => any} */
+  const copied = (holder, name) => {
+    trail.push([holder, name]);
+    let it = holder[name];
+    if (typeof it?.toJSON === "function") it = it.toJSON(`${name}`);
+    if (typeof it === "string") it = it.toWellFormed();
+    if (typeof it === "number" && !Number.isFinite(it)) it = `${it}`;
+    let copy;
+    if (typeof it !== "object" || !it) copy = spent(it);
+    else if (trail.length > LEVELS) throw `more than ${LEVELS} levels`;
+    else if (Array.isArray(it)) {
+      copy = [];
+      for (let i = 0; i < it.length; i++) copy.push(copied(it, i) ?? spent(null));
+    } else if (kindOf(it) === "Object" && !it[Symbol.iterator]) {
+      copy = Object.fromEntries(Object.keys(it).map((key) => [spent(key.toWellFormed()), copied(it, key)]));
+    } else throw kindOf(it);
+    trail.pop();
+    return copy;
+  };
   let copy;
   try {
-    copy = copied(value);
-    if (Object.getPrototypeOf(copy) !== Object.prototype) throw copy;
+    copy = copied([value], 0);
+    if (kindOf(copy) !== "Object") throw copy;
   } catch (error) {
-    throw (await refusal()).noJson(value, error, copied);
+    throw (await refusal()).noJson(value, trail, error);
   }
   return use(copy);
 }
 
-/** @param {unknown} value */
-function copied(value) {
-  const text = JSON.stringify(value, (_, it) => {
-    // Of what can be iterated, JSON knows lists and texts, which have this method.
-    if (it?.[Symbol.iterator] && !it.concat) throw new RangeError();
-    return typeof it === "number" && !Number.isFinite(it) ? `${it}` : it;
-  });
-  if (text?.length > LONGEST) throw new RangeError(`more than ${LONGEST} characters`);
-  const copy = JSON.parse(text ?? null);
-  if (isDeeper(copy, LEVELS)) throw new RangeError(`more than ${LEVELS} levels`);
-  return copy;
-}
-
-/** @type {(value: any, levels: number) => boolean} */
-const isDeeper = (value, levels) =>
-  Object(value) === value && (!levels || Object.values(value).some((inner) => isDeeper(inner, levels - 1)));
-
 /**
- * A rejected promise where there are options of other names, a signal that is none, or what cannot be read; null if
- * all is well.
+ * What `use` makes of options, which it gets at once, each read once; null stands for what is left out. Rejects where
+ * there are others, or of other kinds, or what cannot be read; and names it.
  *
+ * @template R
  * @param {any} options
- * @param {string} names of those that there are, with blanks between them
- * @returns {Promise<never> | null}
+ * @param {string} names of those that there are, with blanks between them, each with the values or kinds that it may have
+ * @param {(given: any) => R | Promise<R>} use
+ * @returns {Promise<R>}
  */
-export function misused(options, names) {
-  const known = names.split(" ");
+export async function chosen(options, names, use) {
+  const known = new Map(names.split(" ").map((name) => /** @type {[string, string?]} */ (name.split(":"))));
+  /** @type {Record<string, unknown>} */
+  const given = {};
+  let name = "options";
+  let value = options ?? {};
   try {
-    const isKnown = (/** @type {string} */ name) => options[name] === undefined || known.includes(name);
-    const signal = options?.signal;
-    if (Object.keys(options ?? {}).every(isKnown) && (signal == null || signal.throwIfAborted)) return null;
-  } catch {
-    // What is wrong is looked for again, to be named.
+    // A controller has a signal.
+    if (!/^(Object|AbortController)$/.test(kindOf(value))) throw "";
+    for (name of new Set([...Object.keys(value), ...known.keys()])) {
+      value = options?.[name] ?? undefined;
+      if (value === undefined) continue;
+      const fits = (/** @type {string} */ kind) => kind === value || kindOf(value).endsWith(kind);
+      if (!known.has(name) || !(known.get(name)?.split("|").some(fits) ?? true)) throw "";
+      given[name] = value;
+    }
+  } catch (error) {
+    throw (await refusal()).wrongOption(name, value, known, error);
   }
-  return refusal().then(({ wrongOption }) => {
-    throw wrongOption(options, known);
-  });
+  return use(given);
 }

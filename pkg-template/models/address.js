@@ -34,11 +34,11 @@ export function addressOf(address, param = "model") {
  * @param {string | URL} address
  * @param {string} param
  */
-function resolved(address, param) {
+export function resolved(address, param) {
   try {
     return new URL(address, globalThis.document?.baseURI ?? globalThis.location?.href);
   } catch {
-    throw invalid(param, `found ${JSON.stringify(`${address}`)}, expected an address`);
+    throw invalid(param, `found ${JSON.stringify(String(address).slice(0, 60))}, expected an address`);
   }
 }
 

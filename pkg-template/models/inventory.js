@@ -1,4 +1,5 @@
 // Lists and deletes the models that the site keeps; loaded when first needed.
+import { chosen } from "../calls/arguments.js";
 import { TabloomError } from "../error.js";
 import { available } from "../locks.js";
 import { addressOf, nameOf } from "./address.js";
@@ -35,11 +36,14 @@ export async function size() {
 
 /**
  * @param {string | URL} model
- * @param {import("../types.js").NameOptions} options
+ * @param {import("../types.js").NameOptions | null} [options]
+ * @returns {Promise<boolean>}
  */
-export async function remove(model, options) {
-  const deleted = await Promise.all((await addresses(model, options)).map(removeAddress));
-  return deleted.includes(true);
+export function remove(model, options) {
+  return chosen(options, "hub quantisation:String registry:Object", async (given) => {
+    const deleted = await Promise.all((await addresses(model, given)).map(removeAddress));
+    return deleted.includes(true);
+  });
 }
 
 /**
