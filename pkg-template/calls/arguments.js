@@ -8,8 +8,8 @@ export const OF_LOAD =
 /** Why they are refused. */
 export const refusal = () => import("./refusal.js");
 
-/** Most levels of a value, and characters of it as JSON: the engine reads little more. */
-const [LEVELS, LONGEST] = [100, 20_000_000];
+/** Most levels of a value, and characters of it as JSON, with some for each that is in it: the engine reads little more. */
+const [LEVELS, LONGEST, EACH] = [100, 20_000_000, 8];
 
 /** @typedef {[holder: any, name: string | number][]} Trail the way to the value that is being copied */
 
@@ -33,7 +33,7 @@ export async function plain(value, use) {
   /** @param {unknown} it what JSON has, or leaves out */
   const spent = (it) => {
     const text = JSON.stringify(it);
-    left -= `${text}`.length + 1;
+    left -= `${text}`.length + EACH;
     if (left < 0) throw `more than ${LONGEST} characters`;
     return text && it;
   };
@@ -44,15 +44,15 @@ export async function plain(value, use) {
     if (typeof it?.toJSON === "function") it = it.toJSON(`${name}`);
     if (typeof it === "string") it = it.toWellFormed();
     if (typeof it === "number" && !Number.isFinite(it)) it = `${it}`;
-    let copy;
-    if (typeof it !== "object" || !it) copy = spent(it);
-    else if (trail.length > LEVELS) throw `more than ${LEVELS} levels`;
-    else if (Array.isArray(it)) {
+    const isObject = typeof it === "object" && it;
+    let copy = spent(isObject ? "" : it);
+    if (isObject && trail.length > LEVELS) throw `more than ${LEVELS} levels`;
+    if (Array.isArray(it)) {
       copy = [];
-      for (let i = 0; i < it.length; i++) copy.push(copied(it, i) ?? spent(null));
+      for (let i = 0; i < it.length; i++) copy.push(copied(it, i) ?? null);
     } else if (kindOf(it) === "Object" && !it[Symbol.iterator]) {
       copy = Object.fromEntries(Object.keys(it).map((key) => [spent(key.toWellFormed()), copied(it, key)]));
-    } else throw kindOf(it);
+    } else if (isObject) throw kindOf(it);
     trail.pop();
     return copy;
   };

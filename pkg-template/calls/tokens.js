@@ -40,7 +40,12 @@ export function tokenize(session, task, input, options) {
  * @returns {Promise<any>}
  */
 export function detokenize(session, tokens, options) {
-  return send(session, "detokenize", { tokens: tokens?.[Symbol.iterator] ? [...tokens] : tokens }, options);
+  const params = {
+    get tokens() {
+      return typeof tokens !== "string" && tokens?.[Symbol.iterator] ? [...tokens] : tokens;
+    },
+  };
+  return send(session, "detokenize", params, options);
 }
 
 /**
