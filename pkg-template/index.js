@@ -101,10 +101,20 @@ export class Engine {
    */
   static async #load(source, options) {
     const { onProgress, signal, workerUrl, fallback, ...others } = options;
-    const copy = await plain(others, (copy) => copy);
-    const { host = "auto", isolation = "shared", crossOriginStorage = "public", ...rest } = copy;
-    const { persist: lasting, registry, quantisation, ...settings } = rest;
-    const names = { registry, hub: settings.hub, store: settings.store, signal };
+    const {
+      host = "auto",
+      isolation = "shared",
+      crossOriginStorage = "public",
+      persist: lasting,
+      registry,
+      quantisation,
+      ...settings
+    } = await plain(others, (copy) => copy);
+    const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
+    // A TrustedScriptURL stays one.
+    const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
+    const server = fallback && new (await import("./host/fallback.js")).Fallback(fallback);
+    const names = { ...settings, registry, signal };
     const { pin, ...model } = await identify(source, { ...names, quantisation });
     const { draft } = settings;
     const drafter = typeof draft === "string" ? await identify(draft, names, "draft") : null;
@@ -114,15 +124,12 @@ export class Engine {
     const name = typeof source === "string" && !isAddress(source) ? source : null;
     const told = { name, ...budget(settings.budgetBytes) };
     settings.budgetBytes = told.budgetBytes;
-    const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
     const isShared = crossOriginStorage !== "none" && !model.files && "crossOriginStorage" in navigator;
     const urls = drafter ? [model.url, drafter.url] : [model.url];
     const shares = isShared ? { urls, all: crossOriginStorage === "all" } : undefined;
-    // A TrustedScriptURL stays one.
-    const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
+    const device = new Session(ladder, isolation, { ...model, options: settings }, shares);
     /** @type {Serving} */
-    let session = new Session(ladder, isolation, { ...model, options: settings }, shares);
-    if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, nameOf(model.url));
+    const session = server ? server.behind(device, nameOf(model.url)) : device;
     const over = new AbortController();
     if (signal) whenAborted(signal, () => session.close(signal.reason), over.signal);
     try {

@@ -1,9 +1,10 @@
 // What a page passes to a call: copied as JSON would send it, and options by name. All else is refused before
 // anything is loaded or asked.
+import { kindOf } from "../error.js";
 
 /** The options of `Engine.load`, each with the values or kinds that it may have, where not the engine says so. */
 export const OF_LOAD =
-  "onProgress:Function signal:AbortSignal workerUrl host:auto|shared|leader|private isolation:shared|tab|Object fallback:Object persist:Boolean registry:Object quantisation:String hub draft budgetBytes device store quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage:public|all|none";
+  "onProgress:Function signal:AbortSignal workerUrl host:auto|shared|leader|private isolation:shared|tab|Object fallback:Object persist:Boolean registry:Object quantisation:String hub draft budgetBytes device store:cache|opfs|none quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage:public|all|none";
 
 /** Why they are refused. */
 export const refusal = () => import("./refusal.js");
@@ -12,9 +13,6 @@ export const refusal = () => import("./refusal.js");
 const [LEVELS, LONGEST, EACH] = [100, 20_000_000, 8];
 
 /** @typedef {[holder: any, name: string | number][]} Trail the way to the value that is being copied */
-
-/** @param {unknown} value of whatever frame */
-export const kindOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
 
 /**
  * What `use` makes of a copy of an object, which it gets at once: proxies become what they stand for, functions are

@@ -1,6 +1,6 @@
 // Why a page's arguments are refused, and what to do; loaded when they are.
 import { TabloomError, invalid } from "../error.js";
-import { kindOf } from "./arguments.js";
+import { brief, noValue, reason, unread } from "../found.js";
 
 /** What other libraries, and people, call it: the name here, or what to do instead. */
 const HERE = {
@@ -38,8 +38,8 @@ export function noWorkers() {
   return new TabloomError({ code: "no_host", message, details: { reason: "there are no workers" } });
 }
 
-/** Most names of a place that are told, and characters of a value. */
-const [DEEPEST, BRIEF] = [10, 60];
+/** Most names of a place that are told. */
+const DEEPEST = 10;
 
 /** What kinds of options are called, where their values are not named. */
 const KINDS = new Map(
@@ -74,27 +74,6 @@ export function wrongOption(name, found, known, thrown) {
 }
 
 /**
- * A value that an option or a parameter does not have.
- *
- * @param {string} param
- * @param {unknown} found
- * @param {string} expected
- */
-export function noValue(param, found, expected) {
-  return invalid(param, `found ${shown(found)}, expected ${expected}`);
-}
-
-/**
- * What cannot be read.
- *
- * @param {string} param
- * @param {unknown} error
- */
-export function unread(param, error) {
-  return invalid(param, `found what cannot be read (${reason(error)}), expected plain values`);
-}
-
-/**
  * What is wrong with a value that is no object of JSON.
  *
  * @param {unknown} value
@@ -114,41 +93,6 @@ export function noJson(value, trail, error) {
 function place(names) {
   const told = names.slice(0, DEEPEST);
   return told.map((name, i) => (typeof name === "number" ? `[${name}]` : `${i ? "." : ""}${brief(name)}`)).join("");
-}
-
-/**
- * A value in words, whatever it is.
- *
- * @param {any} value
- */
-export function shown(value) {
-  if (value === undefined) return "nothing";
-  try {
-    if (typeof value === "string") return JSON.stringify(brief(value));
-    if (Object(value) !== value) return String(value);
-    const kind = kindOf(value);
-    return kind === "Object" || kind === "Array" ? brief(JSON.stringify(value)) : kind;
-  } catch {
-    return "what cannot be read";
-  }
-}
-
-/**
- * The reason that was thrown.
- *
- * @param {any} error
- */
-function reason(error) {
-  try {
-    return brief(`${error?.message ?? String(error)}`);
-  } catch {
-    return "what was thrown, too";
-  }
-}
-
-/** @param {string} text */
-function brief(text) {
-  return text.slice(0, BRIEF);
 }
 
 /**

@@ -38,7 +38,7 @@ export function resolved(address, param) {
   try {
     return new URL(address, globalThis.document?.baseURI ?? globalThis.location?.href);
   } catch {
-    throw invalid(param, `found ${JSON.stringify(String(address).slice(0, 60))}, expected an address`);
+    throw invalid(param, `found ${JSON.stringify(`${address}`.slice(0, 60))}, expected an address`);
   }
 }
 
