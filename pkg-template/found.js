@@ -20,9 +20,10 @@ export function noValue(param, found, expected) {
  *
  * @param {string} param
  * @param {unknown} thrown
+ * @param {string} [expected]
  */
-export function unread(param, thrown) {
-  return invalid(param, `found what cannot be read (${reason(thrown)}), expected plain values`);
+export function unread(param, thrown, expected = "plain values") {
+  return invalid(param, `found what cannot be read (${reason(thrown)}), expected ${expected}`);
 }
 
 /**

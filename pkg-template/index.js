@@ -113,7 +113,7 @@ export class Engine {
     const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
     // A TrustedScriptURL stays one.
     const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
-    const server = fallback && new (await import("./host/fallback.js")).Fallback(fallback);
+    const backed = fallback && (await import("./host/fallback.js")).behind(fallback);
     const names = { ...settings, registry, signal };
     const { pin, ...model } = await identify(source, { ...names, quantisation });
     const { draft } = settings;
@@ -129,7 +129,7 @@ export class Engine {
     const shares = isShared ? { urls, all: crossOriginStorage === "all" } : undefined;
     const device = new Session(ladder, isolation, { ...model, options: settings }, shares);
     /** @type {Serving} */
-    const session = server ? server.behind(device, nameOf(model.url)) : device;
+    const session = backed ? backed(device, nameOf(model.url)) : device;
     const over = new AbortController();
     if (signal) whenAborted(signal, () => session.close(signal.reason), over.signal);
     try {

@@ -43,6 +43,7 @@ export async function plain(value, use) {
     if (typeof it === "string") it = it.toWellFormed();
     if (typeof it === "number" && !Number.isFinite(it)) it = `${it}`;
     const isObject = typeof it === "object" && it;
+    /** @type {any} */
     let copy = spent(isObject ? "" : it);
     if (isObject && trail.length > LEVELS) throw `more than ${LEVELS} levels`;
     if (Array.isArray(it)) {
@@ -54,6 +55,7 @@ export async function plain(value, use) {
     trail.pop();
     return copy;
   };
+  /** @type {unknown} */
   let copy;
   try {
     copy = copied([value], 0);
@@ -75,7 +77,8 @@ export async function plain(value, use) {
  * @returns {Promise<R>}
  */
 export async function chosen(options, names, use) {
-  const known = new Map(names.split(" ").map((name) => /** @type {[string, string?]} */ (name.split(":"))));
+  /** @type {Map<string, string | undefined>} */
+  const known = new Map(names.split(" ").map((name) => /** @type {any} */ (name.split(":"))));
   /** @type {Record<string, unknown>} */
   const given = {};
   let name = "options";

@@ -44,13 +44,13 @@ const DEEPEST = 10;
 /** What kinds of options are called, where their values are not named. */
 const KINDS = new Map(
   Object.entries({
-    "Function": "a function",
-    "AbortSignal": "an AbortSignal. Use controller.signal",
-    "Boolean": "true or false",
-    "Number": "a number",
-    "String": "a text",
-    "Object": "an object",
-    "Array": "a list",
+    Function: "a function",
+    AbortSignal: "an AbortSignal. Use controller.signal",
+    Boolean: "true or false",
+    Number: "a number",
+    String: "a text",
+    Object: "an object",
+    Array: "a list",
   }),
 );
 

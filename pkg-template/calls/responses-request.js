@@ -72,7 +72,9 @@ export function translated(params) {
       tools: functions,
       tool_choice: tool_choice && toolChoice(tool_choice),
       logprobs: includesLogprobs(include) || rest.top_logprobs > 0 || undefined,
-      stream_options: rest.stream ? { ...fields("stream_options", stream_options), include_usage: true } : stream_options,
+      stream_options: rest.stream
+        ? { ...fields("stream_options", stream_options), include_usage: true }
+        : stream_options,
     },
     names: [...names, ...NAMES],
   };

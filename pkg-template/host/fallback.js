@@ -68,10 +68,9 @@ class Relay {
  *
  * @implements {Serving}
  */
-export class Fallback {
-  /** @type {Serving} */
+class Fallback {
   #device;
-  #model = "";
+  #model;
   #server;
   #covers;
   /** @type {TabloomError | null} why the device has no model */
@@ -82,23 +81,17 @@ export class Fallback {
   /** @type {WeakMap<Call, Relay>} those that the server answers */
   #relays = new WeakMap();
 
-  /** @param {import("../types.js").FallbackOptions} options */
-  constructor(options) {
-    const { when, ...server } = read(options);
-    this.#server = check(server);
-    this.#covers = coverage(when);
-  }
-
   /**
-   * Puts the server behind a device.
-   *
+   * @param {ReturnType<typeof check>} server
+   * @param {ReturnType<typeof coverage>} covers
    * @param {Serving} device
    * @param {string} model the page's address or name of the model
    */
-  behind(device, model) {
+  constructor(server, covers, device, model) {
+    this.#server = server;
+    this.#covers = covers;
     this.#device = device;
     this.#model = model;
-    return this;
   }
 
   get host() {
@@ -358,6 +351,18 @@ function failed(code, message, details, param) {
   return new TabloomError({ code: own, message, param, details: { ...details, served_by: "fallback" } });
 }
 
+/**
+ * What puts a server behind a device; throws where it is not well described.
+ *
+ * @param {import("../types.js").FallbackOptions} options
+ * @returns {(device: Serving, model: string) => Serving}
+ */
+export function behind(options) {
+  const { when, ...server } = read(options);
+  const [checked, covers] = [check(server), coverage(when)];
+  return (device, model) => new Fallback(checked, covers, device, model);
+}
+
 /** What a page says of its server. */
 const NAMES = ["baseURL", "model", "apiKey", "when"];
 
@@ -399,7 +404,10 @@ function authorization(key) {
   try {
     new Headers(headers);
   } catch {
-    throw invalid("fallback.apiKey", `found a ${typeof key} that is none, expected a key, or a function that gives one`);
+    throw invalid(
+      "fallback.apiKey",
+      `found a ${typeof key} that is none, expected a key, or a function that gives one`,
+    );
   }
   return headers;
 }
