@@ -358,34 +358,21 @@ function failed(code, message, details, param) {
  * @returns {(device: Serving, model: string) => Serving}
  */
 export function behind(options) {
-  const { when, ...server } = read(options);
-  const [checked, covers] = [check(server), coverage(when)];
-  return (device, model) => new Fallback(checked, covers, device, model);
-}
-
-/** What a page says of its server. */
-const NAMES = ["baseURL", "model", "apiKey", "when"];
-
-/**
- * The options, each read once.
- *
- * @param {any} options
- */
-function read(options) {
-  /** @type {Record<string, any>} */
-  const given = {};
   try {
-    Object.assign(given, options);
+    const { when, ...server } = options;
+    const [checked, covers] = [check(server), coverage(when)];
+    return (device, model) => new Fallback(checked, covers, device, model);
   } catch (thrown) {
-    throw unread("fallback", thrown);
+    throw thrown instanceof TabloomError ? thrown : unread("fallback", thrown);
   }
-  const unknown = Object.keys(given).find((name) => !NAMES.includes(name) && given[name] != null);
-  if (unknown) throw invalid(`fallback.${unknown}`, `there is no such option. Expected some of ${NAMES.join(", ")}`);
-  return given;
 }
 
 /** @param {Record<string, any>} options */
-function check({ baseURL, model, apiKey }) {
+function check({ baseURL, model, apiKey, ...others }) {
+  const unknown = Object.keys(others).find((name) => others[name] != null);
+  if (unknown) {
+    throw invalid(`fallback.${unknown}`, "there is no such option. Expected some of baseURL, model, apiKey, when");
+  }
   const address = typeof baseURL === "string" || kindOf(baseURL) === "URL" ? resolved(baseURL) : "";
   if (!/^https?:/.test(address)) throw wrong("baseURL", baseURL, "the address of a server");
   if (typeof model !== "string" || !model) throw wrong("model", model, "the server's name of a model");

@@ -1,5 +1,5 @@
 // Lists and deletes the models that the site keeps; loaded when first needed.
-import { chosen } from "../calls/arguments.js";
+import { chosen, plain } from "../calls/arguments.js";
 import { TabloomError } from "../error.js";
 import { available } from "../locks.js";
 import { addressOf, nameOf } from "./address.js";
@@ -40,10 +40,11 @@ export async function size() {
  * @returns {Promise<boolean>}
  */
 export function remove(model, options) {
-  return chosen(options, "hub quantisation:String registry:Object", async (given) => {
-    const deleted = await Promise.all((await addresses(model, given)).map(removeAddress));
+  const removed = async (/** @type {import("../types.js").NameOptions} */ named) => {
+    const deleted = await Promise.all((await addresses(model, named)).map(removeAddress));
     return deleted.includes(true);
-  });
+  };
+  return chosen(options, "hub quantisation:String registry:Object", (given) => plain(given, removed));
 }
 
 /**
