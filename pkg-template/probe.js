@@ -31,7 +31,7 @@ const LIMITS = /** @type {const} */ ([
 ]);
 
 /** The options. */
-const NAMES = "models:Array kvBytes:Number budgetBytes:Number signal:AbortSignal workerUrl hub registry:Object";
+const NAMES = "models:Array kvBytes:Number budgetBytes:Number signal workerUrl hub registry:Object";
 
 /** What there is of a browser: on a server nothing. */
 const browser = /** @type {Navigator & {deviceMemory?: number}} */ (globalThis.navigator ?? {});

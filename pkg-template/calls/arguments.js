@@ -4,7 +4,7 @@ import { kindOf } from "../error.js";
 
 /** The options of `Engine.load`, each with the values or kinds that it may have, where not the engine says so. */
 export const OF_LOAD =
-  "onProgress:Function signal:AbortSignal workerUrl host:auto|shared|leader|private isolation:shared|tab|Object fallback:Object persist:Boolean registry:Object quantisation:String hub draft budgetBytes device store:cache|opfs|none quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage:public|all|none";
+  "onProgress:Function signal workerUrl host:auto|shared|leader|private isolation:shared|tab|Object fallback:Object persist:Boolean registry:Object quantisation:String hub draft budgetBytes device store:cache|opfs|none quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage:public|all|none";
 
 /** Why they are refused. */
 export const refusal = () => import("./refusal.js");
@@ -85,12 +85,15 @@ export async function chosen(options, names, use) {
   let value = options ?? {};
   try {
     // A controller has a signal.
-    if (!/^(Object|AbortController)$/.test(kindOf(value))) throw "";
+    if (!/Object|AbortController/.test(kindOf(value))) throw "";
     for (name of new Set([...Object.keys(value), ...known.keys()])) {
-      value = options?.[name] ?? undefined;
-      if (value === undefined) continue;
+      value = undefined;
+      value = options?.[name];
+      if (value == null) continue;
       const fits = (/** @type {string} */ kind) => kind === value || kindOf(value).endsWith(kind);
-      if (!known.has(name) || !(known.get(name)?.split("|").some(fits) ?? true)) throw "";
+      if (!known.has(name) || known.get(name)?.split("|").some(fits) === false) throw "";
+      // Others' signals look like one.
+      if (name === "signal") AbortSignal.any([value]);
       given[name] = value;
     }
   } catch (error) {

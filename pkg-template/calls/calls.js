@@ -169,7 +169,7 @@ class Streamed {
  * @returns {Promise<T>}
  */
 export function ask(session, call, options) {
-  return chosen(options, "signal:AbortSignal fallback:Boolean", ({ signal, fallback }) => {
+  return chosen(options, "signal fallback:Boolean", ({ signal, fallback }) => {
     signal?.throwIfAborted();
     session.ask(call, signal, fallback);
     return call.result;

@@ -45,7 +45,7 @@ const DEEPEST = 10;
 const KINDS = new Map(
   Object.entries({
     Function: "a function",
-    AbortSignal: "an AbortSignal. Use controller.signal",
+    signal: "an AbortSignal. Use controller.signal",
     Boolean: "true or false",
     Number: "a number",
     String: "a text",
@@ -60,16 +60,16 @@ const KINDS = new Map(
  * @param {string} name
  * @param {unknown} found
  * @param {Map<string, string | undefined>} known the options that there are
- * @param {unknown} thrown by reading it; empty where it was read
+ * @param {unknown} thrown
  */
 export function wrongOption(name, found, known, thrown) {
-  if (thrown !== "") return unread(name, thrown);
+  if (found === undefined) return unread(name, thrown);
   if (name === "options") return noValue(name, found, "an object");
   const names = [...known.keys()];
   if (!known.has(name)) {
     return invalid(name, `there is no such option. ${advice(name, names) ?? `Expected some of ${names.join(", ")}`}`);
   }
-  const kinds = known.get(name)?.split("|") ?? [];
+  const kinds = (known.get(name) ?? name).split("|");
   return noValue(name, found, kinds.map((kind) => KINDS.get(kind) ?? kind).join(" or "));
 }
 

@@ -14,7 +14,7 @@ import { Whole, ask, now } from "./calls.js";
  * @returns {Promise<any>}
  */
 export function tokenize(session, task, input, options) {
-  const names = "signal:AbortSignal addSpecialTokens addGenerationPrompt tools chatTemplateKwargs";
+  const names = "signal addSpecialTokens addGenerationPrompt tools chatTemplateKwargs";
   return chosen(options, names, ({ signal, addSpecialTokens, addGenerationPrompt, chatTemplateKwargs, tools }) =>
     send(
       session,

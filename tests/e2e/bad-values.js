@@ -15,7 +15,7 @@ const nested = (levels, wrap) => {
   for (let level = 0; level < levels; level++) value = wrap(value);
   return value;
 };
-/** Once each getter is asked for, another value. */
+/** Has another value when it is read again. */
 const fickle = () => {
   let asked = 0;
   return {
@@ -38,7 +38,7 @@ export const VALUES = {
   NaN: () => Number.NaN,
   Infinity: () => Number.POSITIVE_INFINITY,
   "-0": () => -0,
-  "1e400 less": () => -1e308,
+  "a number far below zero": () => -1e308,
   fraction: () => 0.5,
   bigint: () => 5n,
   symbol: () => Symbol("a"),
@@ -137,8 +137,60 @@ export const VALUES = {
   "toJSON that is none": () => ({ toJSON: 5 }),
 };
 
+/** Those that take a second. */
+const HEAVY = ["a long text", "a small object that is huge as JSON", "a list of holes"];
+
 /** What JSON has of a value; undefined where it has nothing, throws where it cannot. */
 export function asJson(value) {
   const text = JSON.stringify(value, (_, it) => (typeof it === "number" && !Number.isFinite(it) ? `${it}` : it));
   return text === undefined ? undefined : JSON.parse(text.replace(/\\ud8../g, "\ufffd"));
+}
+
+/**
+ * A copy of `template` with a value in a place, such as `messages[0].content`.
+ *
+ * @param {object} template
+ * @param {string} place
+ * @param {unknown} value
+ */
+export function put(template, place, value) {
+  const copy = structuredClone(template);
+  const names = place.match(/[^.[\]]+/g) ?? [];
+  const last = names.pop() ?? "";
+  let holder = /** @type {any} */ (copy);
+  for (const name of names) holder = holder[name];
+  holder[last] = value;
+  return copy;
+}
+
+/**
+ * Calls with each of the values. Gives the names of those that were taken, and what is wrong with how others were
+ * refused: by no typed error, by one that names no place or another, or that is as long as what it is about.
+ *
+ * @param {(value: unknown, name: string) => Promise<unknown>} call
+ * @param {string} place begins what an error names
+ * @param {{heard?: () => number, heavy?: boolean}} [options] `heard`: what must not grow where a value is refused;
+ *   `heavy`: also values that take a second
+ */
+export async function tried(call, place, { heard = () => 0, heavy = false } = {}) {
+  const frame = document.body.appendChild(document.createElement("iframe"));
+  const taken = [];
+  const wrong = [];
+  for (const [name, make] of Object.entries(VALUES)) {
+    if (!heavy && HEAVY.includes(name)) continue;
+    const before = heard();
+    try {
+      await call(make(frame.contentWindow), name);
+      taken.push(name);
+    } catch (/** @type {any} */ error) {
+      const { name: type, code, param, message } = error ?? {};
+      const isTyped = type === "TabloomError" && code === "invalid_request";
+      const isNamed = isTyped && param?.startsWith(place) && message.startsWith(`${param}: `);
+      if (!isNamed || message.length > 1000)
+        wrong.push(`${name}: ${type} ${code} ${param} ${`${message}`.slice(0, 200)}`);
+      else if (heard() > before) wrong.push(`${name}: heard of, though refused`);
+    }
+  }
+  frame.remove();
+  return { taken, wrong };
 }
