@@ -358,7 +358,11 @@ export class TabloomChat extends Base {
   }
 
   set engine(engine) {
-    if (engine && !engine.chat?.completions) throw wrong("engine", typeof engine, "one of Engine.load");
+    try {
+      void engine?.chat.completions.create.name;
+    } catch {
+      throw wrong("engine", typeof engine, "one of Engine.load");
+    }
     this.#chat.leave();
     this.#engine.current = engine;
     this.#chat.fail(null);

@@ -100,7 +100,7 @@ export function checked(messages) {
   try {
     return copied(JSON.parse(JSON.stringify(messages)), "messages");
   } catch (/** @type {any} */ error) {
-    throw error?.code ? error : wrong("messages", error?.message, "what JSON has");
+    throw error?.code ? error : invalid("messages", "found what cannot be read, expected what JSON has");
   }
 }
 

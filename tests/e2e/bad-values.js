@@ -138,7 +138,22 @@ export const VALUES = {
 };
 
 /** Those that take a second. */
-const HEAVY = ["a long text", "a small object that is huge as JSON", "a list of holes"];
+export const HEAVY = ["a long text", "a small object that is huge as JSON", "a list of holes"];
+
+/** Those that are JSON, so that pages send them. */
+export const SENT = [
+  "undefined",
+  "null",
+  "true",
+  "-0",
+  "a number far below zero",
+  "fraction",
+  "empty text",
+  "half a character",
+  "an empty object",
+  "an empty list",
+  "a name of prototypes",
+];
 
 /** What JSON has of a value; undefined where it has nothing, throws where it cannot. */
 export function asJson(value) {
@@ -169,15 +184,15 @@ export function put(template, place, value) {
  *
  * @param {(value: unknown, name: string) => Promise<unknown>} call
  * @param {string} place begins what an error names
- * @param {{heard?: () => number, heavy?: boolean}} [options] `heard`: what must not grow where a value is refused;
- *   `heavy`: also values that take a second
+ * @param {{heard?: () => number, among?: (name: string) => boolean}} [options] `heard`: what must not grow where a value
+ *   is refused; `among`: which values, by default those that do not take a second
  */
-export async function tried(call, place, { heard = () => 0, heavy = false } = {}) {
+export async function tried(call, place, { heard = () => 0, among = (name) => !HEAVY.includes(name) } = {}) {
   const frame = document.body.appendChild(document.createElement("iframe"));
   const taken = [];
   const wrong = [];
   for (const [name, make] of Object.entries(VALUES)) {
-    if (!heavy && HEAVY.includes(name)) continue;
+    if (!among(name)) continue;
     const before = heard();
     try {
       await call(make(frame.contentWindow), name);
