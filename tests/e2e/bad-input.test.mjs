@@ -9,7 +9,7 @@ import { goldens, openPackage } from "./package.mjs";
 /** Adds the values to a page, and counts what its workers are told; `sent` ends with what is told next. */
 async function prepare(page) {
   await page.evaluate(async () => {
-    Object.assign(globalThis, await import(/** @type {any} */ ("./bad-values.js")));
+    globalThis.bad = await import(/** @type {any} */ ("./bad-values.js"));
     globalThis.told = [];
     globalThis.sent = null;
     const { postMessage } = MessagePort.prototype;
@@ -91,16 +91,16 @@ describe("before a worker hears of it", () => {
         for (const place of places) {
           const ask = async (value, name) => {
             sent = new AbortController();
-            const asked = engine.chat.completions.create(put(chat, place, value), sent);
+            const asked = engine.chat.completions.create(bad.put(chat, place, value), sent);
             await asked.catch((error) => {
               if (error !== "sent") throw error;
             });
-            const [found, given] = [told.at(-1).request, put(chat, place, VALUES[name](globalThis))];
-            const texts = [found, given].map((params) => JSON.stringify(asJson(params)));
+            const [found, given] = [told.at(-1).request, bad.put(chat, place, bad.VALUES[name](globalThis))];
+            const texts = [found, given].map((params) => JSON.stringify(bad.asJson(params)));
             if (texts[0] !== texts[1]) throw new Error(`sent ${texts[0]}`);
           };
           const among = place === "messages[0].content" ? () => true : undefined;
-          const found = await tried(ask, place, { heard, among });
+          const found = await bad.tried(ask, place, { heard, among });
           wrong.push(...found.wrong.map((what) => `${place} = ${what}`));
         }
         return wrong;
@@ -121,11 +121,11 @@ describe("before a worker hears of it", () => {
       };
       const found = {};
       for (const [name, call] of Object.entries(calls)) {
-        found[`${name} params`] = await tried((value) => call(value ?? 5), "", { heard });
-        found[`${name} options`] = await tried((value) => call(undefined, value), "", { heard });
+        found[`${name} params`] = await bad.tried((value) => call(value ?? 5), "", { heard });
+        found[`${name} options`] = await bad.tried((value) => call(undefined, value), "", { heard });
         for (const option of ["signal", "fallback"]) {
           const chosen = (value) => call(undefined, { [option]: value });
-          found[`${name} ${option}`] = await tried(chosen, option, { heard });
+          found[`${name} ${option}`] = await bad.tried(chosen, option, { heard });
         }
       }
       return found;
@@ -154,20 +154,20 @@ describe("before a worker hears of it", () => {
       );
       const heard = () => workers;
       /** Loads until a worker would start. */
-      const load = (...given) =>
-        Engine.load(...given).catch((error) => {
+      const load = (source, options) =>
+        Engine.load(source, options).catch((error) => {
           if (error.code !== "no_host") throw error;
         });
-      const found = { model: await tried((value) => load(value), "model", { heard }) };
-      found.options = await tried((value) => load("model/", value), "", { heard });
+      const found = { model: await bad.tried((value) => load(value), "model", { heard }) };
+      found.options = await bad.tried((value) => load("model/", value), "", { heard });
       for (const name of names)
-        found[name] = await tried((value) => load("model/", { [name]: value }), name, { heard });
+        found[name] = await bad.tried((value) => load("model/", { [name]: value }), name, { heard });
       for (const name of ["baseURL", "model", "apiKey", "when", "wings"]) {
         const server = { baseURL: "https://a.example", model: "m" };
         const backed = (value) => load("model/", { fallback: { ...server, [name]: value } });
         // A class as `when` is asked later, and throws then.
-        const among = (value) => !HEAVY.includes(value) && value !== "class";
-        found[`fallback.${name}`] = await tried(backed, "fallback", { heard, among });
+        const among = (value) => !bad.HEAVY.includes(value) && value !== "class";
+        found[`fallback.${name}`] = await bad.tried(backed, "fallback", { heard, among });
       }
       return found;
     }, OPTIONS.split(" "));
@@ -190,17 +190,17 @@ describe("before a worker hears of it", () => {
       };
       const found = {};
       for (const name of ["models", "kvBytes", "budgetBytes", "signal", "hub", "registry"]) {
-        found[`probe ${name}`] = await tried((value) => Engine.probe({ [name]: value }), name, { heard });
+        found[`probe ${name}`] = await bad.tried((value) => Engine.probe({ [name]: value }), name, { heard });
       }
       for (const name of ["id", "model", "bytes", "quantisation"]) {
         const probe = (value) => Engine.probe({ models: [{ id: "a", bytes: 5, [name]: value }] });
-        found[`probe models[0].${name}`] = await tried(probe, "models[0]", { heard });
+        found[`probe models[0].${name}`] = await bad.tried(probe, "models[0]", { heard });
       }
-      found["models[0]"] = await tried((value) => Engine.probe({ models: [value] }), "models[0]", { heard });
-      found.delete = await tried((value) => Engine.store.delete(value), "model", { heard });
+      found["models[0]"] = await bad.tried((value) => Engine.probe({ models: [value] }), "models[0]", { heard });
+      found.delete = await bad.tried((value) => Engine.store.delete(value), "model", { heard });
       for (const name of ["hub", "quantisation", "registry"]) {
         const remove = (value) => Engine.store.delete("org/name", { [name]: value }).catch(known);
-        found[`delete ${name}`] = await tried(remove, name, { heard });
+        found[`delete ${name}`] = await bad.tried(remove, name, { heard });
       }
       return found;
     });
@@ -243,10 +243,10 @@ describe("by the engine", () => {
           const template = { ...short, [place.split(/[.[]/)[0]]: chat[place.split(/[.[]/)[0]] };
           if (/^(messages\[[12]\]|tool_choice)/.test(place)) Object.assign(template, { tools: chat.tools });
           const ask = async (value) => {
-            const answer = await engine.chat.completions.create(put(template, place, value));
+            const answer = await engine.chat.completions.create(bad.put(template, place, value));
             await answer.return?.();
           };
-          found[place] = await tried(ask, place.split(/[.[]/)[0], { among: (name) => SENT.includes(name) });
+          found[place] = await bad.tried(ask, place.split(/[.[]/)[0], { among: (name) => bad.SENT.includes(name) });
         }
         return found;
       },
@@ -261,22 +261,22 @@ describe("by the engine", () => {
           const answer = await engine.completions.create({ prompt: "a", max_tokens: 1, [name]: value });
           await answer.return?.();
         };
-        found[name] = await tried(ask, name);
+        found[name] = await bad.tried(ask, name);
       }
       for (const name of ["input", "encoding_format", "dimensions", "user"]) {
-        found[`embeddings ${name}`] = await tried(
+        found[`embeddings ${name}`] = await bad.tried(
           (value) => engine.embeddings.create({ input: "a", [name]: value }),
           name,
         );
       }
       for (const call of ["tokenize", "countTokens", "applyChatTemplate"]) {
-        found[call] = await tried((value) => engine[call](value), "");
+        found[call] = await bad.tried((value) => engine[call](value), "");
         for (const name of ["tools", "chatTemplateKwargs", "addSpecialTokens", "addGenerationPrompt", "wings"]) {
           const messages = [{ role: "user", content: "a" }];
-          found[`${call} ${name}`] = await tried((value) => engine[call](messages, { [name]: value }), "");
+          found[`${call} ${name}`] = await bad.tried((value) => engine[call](messages, { [name]: value }), "");
         }
       }
-      found.detokenize = await tried((value) => engine.detokenize(value), "tokens");
+      found.detokenize = await bad.tried((value) => engine.detokenize(value), "tokens");
       return found;
     }));
 
@@ -290,18 +290,18 @@ describe("by the engine", () => {
         throw { name: "TabloomError", ...error, code: "invalid_request", param: "", message: `: ${error.message}` };
       };
       const body = JSON.stringify(short);
-      const found = { input: await tried((value) => ask(value, { method: "POST", body }), "") };
-      found.init = await tried((value) => ask("/v1/chat/completions", value), "");
+      const found = { input: await bad.tried((value) => ask(value, { method: "POST", body }), "") };
+      found.init = await bad.tried((value) => ask("/v1/chat/completions", value), "");
       for (const name of ["method", "body", "headers", "signal", "duplex"]) {
         const init = (value) => ({ method: "POST", body, [name]: value });
-        found[name] = await tried((value) => ask("/v1/chat/completions", init(value)), "");
+        found[name] = await bad.tried((value) => ask("/v1/chat/completions", init(value)), "");
       }
       const stream = (value) =>
         new ReadableStream({
           pull: (controller) => controller.error(value),
         });
       const broken = (value) => ask("/v1/chat/completions", { method: "POST", body: stream(value), duplex: "half" });
-      found.stream = await tried(broken, "");
+      found.stream = await bad.tried(broken, "");
       return found;
     }, SHORT));
 
@@ -317,9 +317,9 @@ describe("by the engine", () => {
         if (made === "late") wrong.push(what);
         else made?.destroy?.();
       };
-      for (const name of Object.keys(VALUES)) {
+      for (const name of Object.keys(bad.VALUES)) {
         if (/long|huge|of holes|generator/.test(name)) continue;
-        const value = () => VALUES[name](globalThis);
+        const value = () => bad.VALUES[name](globalThis);
         for (const option of ["initialPrompts", "tools", "signal", "temperature", "topK", "samplingMode", "monitor"]) {
           await settles(`${option} = ${name}`, () => api.create({ [option]: value() }));
         }
@@ -343,14 +343,14 @@ describe("by the engine", () => {
         chat[name] = value;
       };
       const found = {
-        messages: await tried(set("messages"), "messages"),
-        message: await tried(async (value) => set("messages")([value]), "messages"),
-        content: await tried(async (value) => set("messages")([{ role: "user", content: value }]), "messages"),
-        versions: await tried(
+        messages: await bad.tried(set("messages"), "messages"),
+        message: await bad.tried(async (value) => set("messages")([value]), "messages"),
+        content: await bad.tried(async (value) => set("messages")([{ role: "user", content: value }]), "messages"),
+        versions: await bad.tried(
           async (value) => set("messages")([{ role: "user", content: "a", versions: value }]),
           "messages",
         ),
-        engine: await tried(set("engine"), "engine"),
+        engine: await bad.tried(set("engine"), "engine"),
       };
       chat.remove();
       return found;
