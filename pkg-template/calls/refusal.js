@@ -69,8 +69,8 @@ export function wrongOption(name, found, known, thrown) {
   if (!known.has(name)) {
     return invalid(name, `there is no such option. ${advice(name, names) ?? `Expected some of ${names.join(", ")}`}`);
   }
-  const kinds = (known.get(name) ?? name).split("|");
-  return noValue(name, found, kinds.map((kind) => KINDS.get(kind) ?? kind).join(" or "));
+  const kinds = (known.get(name) ?? name).split("|").map((kind) => KINDS.get(kind) ?? kind);
+  return noValue(name, found, kinds.length > 1 ? `one of ${kinds.join(", ")}` : kinds[0]);
 }
 
 /**
