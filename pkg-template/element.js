@@ -10,16 +10,14 @@
 
 import { Chat } from "./element/chat.js";
 import { ChatEngine } from "./element/engine.js";
-import { History, checked } from "./element/history.js";
-import { RENDERERS } from "./element/prose/renderers.js";
-import { TEXTS } from "./element/texts.js";
-import { invalid } from "./error.js";
+import { History, checked, wrong } from "./element/history.js";
+import { RENDERERS, TEXTS } from "./element/texts.js";
 
 /** @typedef {import("./element/types.js").TabloomChatMessage} TabloomChatMessage */
 /** @typedef {import("./element/types.js").TabloomChatState} TabloomChatState */
 /** @typedef {import("./element/types.js").TabloomChatEventMap} TabloomChatEventMap */
-/** @typedef {import("./element/prose/renderers.js").CodeRenderer} CodeRenderer */
-/** @typedef {import("./element/prose/renderers.js").MathRenderer} MathRenderer */
+/** @typedef {import("./element/texts.js").CodeRenderer} CodeRenderer */
+/** @typedef {import("./element/texts.js").MathRenderer} MathRenderer */
 /** @typedef {typeof import("./element/view/later.js").ALL} Texts */
 /** @typedef {import("./index.js").Engine} Engine */
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
@@ -360,6 +358,11 @@ export class TabloomChat extends Base {
   }
 
   set engine(engine) {
+    try {
+      void engine?.chat.completions.create.name;
+    } catch {
+      throw wrong("engine", typeof engine, "one of Engine.load");
+    }
     this.#chat.leave();
     this.#engine.current = engine;
     this.#chat.fail(null);
@@ -417,7 +420,7 @@ export class TabloomChat extends Base {
   /** The model to load, and how. */
   #wanted() {
     const { model, workerUrl } = this;
-    if (!model) throw invalid("model", "found no attribute, expected a model's address or name");
+    if (!model) throw wrong("model", model, "a model's address or name");
     const device = this.#processor ? "cpu" : (this.device ?? undefined);
     const options = /** @type {LoadOptions} */ ({ device, quantize: this.quantize ?? undefined, workerUrl });
     return { model, options };
@@ -428,7 +431,7 @@ export class TabloomChat extends Base {
       const text = this.getAttribute(attribute);
       const number = numeric(text);
       if (!Number.isNaN(number)) return number;
-      throw invalid(attribute, `found "${text}", expected a number`);
+      throw wrong(attribute, text, "a number");
     });
     return { temperature, max_completion_tokens };
   }

@@ -34,6 +34,19 @@ export function invalid(param, problem) {
 }
 
 /**
+ * What kind of object a value is, of whatever frame; empty where it cannot be read.
+ *
+ * @param {unknown} value
+ */
+export function kindOf(value) {
+  try {
+    return Object.prototype.toString.call(value).slice(8, -1);
+  } catch {
+    return "";
+  }
+}
+
+/**
  * The engine's worker did not start, or is gone.
  *
  * @param {string} what

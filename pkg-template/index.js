@@ -15,9 +15,8 @@
  */
 
 import { unlessAborted, whenAborted } from "./abort.js";
-import { misused, plain, refusal } from "./calls/arguments.js";
+import { OF_LOAD, chosen, plain, refusal } from "./calls/arguments.js";
 import { Whole, ask, complete, now } from "./calls/calls.js";
-import { TextCompletions } from "./calls/completions.js";
 import { detokenize, tokenize } from "./calls/tokens.js";
 import { TabloomError } from "./error.js";
 import { Ladder } from "./host/ladder.js";
@@ -33,16 +32,10 @@ export * from "./types.js";
 
 /** @import { EngineInfo, EngineMetrics, LanguageModel, LoadOptions, ModelList, ModelSource, Probe, ProbeOptions } from "./types.js" */
 /** @import { Serving } from "./calls/calls.js" */
-/** @import { ChatMessageParam, CreateChatCompletion, CreateEmbedding, TokenizeOptions } from "./types.js" */
+/** @import { ChatMessageParam, CreateChatCompletion, CreateCompletion, CreateEmbedding, TokenizeOptions } from "./types.js" */
 
-/** Values of the option `crossOriginStorage`. */
-const SHARED = ["public", "all", "none"];
 /** Milliseconds for the note that a model was loaded. */
 const NOTING = 2000;
-
-/** The names of the options of `Engine.load`. */
-const OPTIONS =
-  "onProgress signal workerUrl host isolation fallback persist registry quantisation hub draft budgetBytes device store quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage";
 
 /** @type {Models | undefined} made when it is asked for: bundlers leave out what a page does not use */
 let store;
@@ -94,11 +87,12 @@ export class Engine {
    */
   static async load(source, options) {
     if (!globalThis.Worker && !globalThis.SharedWorker) throw (await refusal()).noWorkers();
-    await misused(options, OPTIONS);
-    const { signal } = options ?? {};
-    signal?.throwIfAborted();
-    const loading = Engine.#load(source, options ?? {});
-    return signal ? unlessAborted(loading, signal) : loading;
+    return chosen(options, OF_LOAD, (given) => {
+      const { signal } = given;
+      signal?.throwIfAborted();
+      const loading = Engine.#load(source, given);
+      return signal ? unlessAborted(loading, signal) : loading;
+    });
   }
 
   /**
@@ -106,40 +100,36 @@ export class Engine {
    * @param {LoadOptions} options
    */
   static async #load(source, options) {
+    const { onProgress, signal, workerUrl, fallback, ...others } = options;
     const {
-      onProgress,
-      signal,
-      workerUrl,
       host = "auto",
-      fallback,
+      isolation = "shared",
+      crossOriginStorage = "public",
       persist: lasting,
       registry,
       quantisation,
-      ...others
-    } = options;
-    const { isolation = "shared", crossOriginStorage = "public", ...settings } = await plain(others, (copy) => copy);
-    if (!SHARED.includes(crossOriginStorage)) {
-      throw (await refusal()).noValue("crossOriginStorage", crossOriginStorage, SHARED.join(", "));
-    }
-    const { pin, ...model } = await identify(source, options);
+      ...settings
+    } = await plain(others, (copy) => copy);
+    const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
+    // A TrustedScriptURL stays one.
+    const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
+    const backed = fallback && (await import("./host/fallback.js")).behind(fallback);
+    const names = { ...settings, registry, signal };
+    const { pin, ...model } = await identify(source, { ...names, quantisation });
     const { draft } = settings;
-    const drafter =
-      typeof draft === "string" ? await identify(draft, { ...options, quantisation: undefined }, "draft") : null;
+    const drafter = typeof draft === "string" ? await identify(draft, names, "draft") : null;
     if (drafter) settings.draft = drafter.url;
     signal?.throwIfAborted();
     if (settings.hub) settings.hub = addressOf(settings.hub, "hub");
     const name = typeof source === "string" && !isAddress(source) ? source : null;
     const told = { name, ...budget(settings.budgetBytes) };
     settings.budgetBytes = told.budgetBytes;
-    const needsGpu = settings.device !== "cpu" && Boolean(navigator.gpu);
     const isShared = crossOriginStorage !== "none" && !model.files && "crossOriginStorage" in navigator;
     const urls = [model.url, drafter?.url];
     const shares = isShared ? { urls, all: crossOriginStorage === "all" } : undefined;
-    // A TrustedScriptURL stays one.
-    const ladder = new Ladder({ host, needsGpu, workerUrl: /** @type {string} */ (workerUrl) });
+    const device = new Session(ladder, isolation, { ...model, options: settings }, shares);
     /** @type {Serving} */
-    let session = new Session(ladder, isolation, { ...model, options: settings }, shares);
-    if (fallback) session = new (await import("./host/fallback.js")).Fallback(fallback, session, nameOf(model.url));
+    const session = backed ? backed(device, nameOf(model.url)) : device;
     const over = new AbortController();
     if (signal) whenAborted(signal, () => session.close(signal.reason), over.signal);
     try {
@@ -167,7 +157,6 @@ export class Engine {
    * @returns {Promise<Probe>}
    */
   static async probe(options) {
-    await misused(options, "models kvBytes budgetBytes signal workerUrl hub registry");
     return (await import("./probe.js")).probe(options);
   }
 
@@ -327,6 +316,25 @@ class Completions {
 
   /** @type {CreateChatCompletion} */
   create = (params, options) => complete(this.#session, "chat", params, ({ n }) => n ?? 1, options);
+}
+
+/** Text completions, without a chat template. */
+class TextCompletions {
+  #session;
+
+  /** @param {Serving} session */
+  constructor(session) {
+    this.#session = session;
+  }
+
+  /** @type {CreateCompletion} */
+  create = (params, options) =>
+    complete(this.#session, "complete", params, ({ prompt, n }) => prompts(prompt) * (n ?? 1), options);
+}
+
+/** @param {unknown} prompt */
+function prompts(prompt) {
+  return Array.isArray(prompt) && typeof prompt[0] !== "number" ? prompt.length : 1;
 }
 
 /** The models of the engine: the one that was loaded. */

@@ -1,6 +1,8 @@
 // What this browser on this device can do, and which models would run on it.
 import { childOf, unlessAborted } from "./abort.js";
+import { chosen, plain } from "./calls/arguments.js";
 import { TabloomError } from "./error.js";
+import { noValue } from "./found.js";
 import { inspector } from "./host/inspector.js";
 import { available } from "./locks.js";
 import { budget } from "./memory.js";
@@ -28,6 +30,9 @@ const LIMITS = /** @type {const} */ ([
   "maxComputeWorkgroupsPerDimension",
 ]);
 
+/** The options. */
+const NAMES = "models:Array kvBytes:Number budgetBytes:Number signal workerUrl hub registry:Object";
+
 /** What there is of a browser: on a server nothing. */
 const browser = /** @type {Navigator & {deviceMemory?: number}} */ (globalThis.navigator ?? {});
 const secure = globalThis.isSecureContext;
@@ -36,9 +41,22 @@ const secure = globalThis.isSecureContext;
  * @param {ProbeOptions | null} [options]
  * @returns {Promise<Probe>}
  */
-export async function probe(options) {
-  const { models = [], hub, registry, signal, workerUrl } = options ?? {};
+export function probe(options) {
+  return chosen(options, NAMES, ({ signal, workerUrl, ...others }) =>
+    plain(others, (copy) => report({ ...copy, signal, workerUrl })),
+  );
+}
+
+/**
+ * @param {ProbeOptions} options
+ * @returns {Promise<Probe>}
+ */
+async function report(options) {
+  const { models = [], hub, registry, signal, workerUrl } = options;
   signal?.throwIfAborted();
+  for (const name of /** @type {const} */ (["kvBytes", "budgetBytes"])) {
+    if (!((options[name] ?? 0) >= 0)) throw noValue(name, options[name], "bytes");
+  }
   models.forEach(check);
   const places = await Promise.all(models.map((model, index) => placesOf(model, { hub, registry }, index)));
   const [gpu, storage, locks, [cache, opfs]] = await Promise.all([
@@ -49,10 +67,10 @@ export async function probe(options) {
   ]);
   const memory = {
     deviceBytes: browser.deviceMemory ? browser.deviceMemory * GIB : null,
-    ...budget(options?.budgetBytes),
+    ...budget(options.budgetBytes),
   };
   const { budgetBytes } = memory;
-  const kvBytes = options?.kvBytes ?? shareOf(budgetBytes);
+  const kvBytes = options.kvBytes ?? shareOf(budgetBytes);
   const complete = (await list()).filter((entry) => entry.complete);
   const workers = {
     shared: "SharedWorker" in globalThis,
@@ -66,7 +84,7 @@ export async function probe(options) {
     const probed = models.map(async (model, index) => {
       const kept = complete.find((entry) => places[index].includes(entry.model));
       const { fileBytes, ...needs } =
-        model.bytes === undefined
+        model.bytes == null
           ? await look(model, index, { ...options, budgetBytes, kept, inspect })
           : { bytes: model.bytes, fileBytes: model.bytes, neededBytes: model.bytes + kvBytes, problem: null };
       return {
@@ -169,13 +187,19 @@ function hasRoom(bytes, { usage = 0, quota }) {
 /** @typedef {NonNullable<ProbeOptions["models"]>[number]} Asked */
 
 /**
- * @param {Asked} model
+ * @param {any} asked
  * @param {number} index
  */
-function check({ id, model, bytes }, index) {
-  if (id === undefined && model === undefined) throw wrong(index, "id", "found no id and no model, expected one");
-  if (bytes === undefined ? model === undefined : !(bytes >= 0)) {
-    throw wrong(index, "bytes", `found ${bytes}, expected the bytes of the model's weights, or a model to look at`);
+function check(asked, index) {
+  const { id, model, bytes, quantisation } = asked ?? {};
+  const refused = (/** @type {string} */ name, /** @type {unknown} */ found, /** @type {string} */ expected) =>
+    noValue(`models[${index}].${name}`, found, expected);
+  if (id == null && model == null) throw refused("id", id, "one, or a model");
+  for (const [name, text] of Object.entries({ id, model, quantisation })) {
+    if (text != null && typeof text !== "string") throw refused(name, text, "a text");
+  }
+  if (bytes == null ? model == null : !(typeof bytes === "number" && bytes >= 0)) {
+    throw refused("bytes", bytes, "the bytes of the model's weights, or a model to look at");
   }
 }
 
@@ -187,17 +211,8 @@ function check({ id, model, bytes }, index) {
  * @param {number} index
  */
 async function placesOf({ model, quantisation }, options, index) {
-  if (model === undefined) return [];
+  if (model == null) return [];
   return addresses(model, { ...options, quantisation }, `models[${index}].model`);
-}
-
-/**
- * @param {number} index
- * @param {string} field
- * @param {string} message
- */
-function wrong(index, field, message) {
-  return new TabloomError({ code: "invalid_request", message, param: `models[${index}].${field}` });
 }
 
 /**

@@ -13,7 +13,8 @@
  */
 import { unlessAborted, whenAborted } from "./abort.js";
 import { OF_LOAD } from "./calls/arguments.js";
-import { invalid } from "./error.js";
+import { invalid, kindOf } from "./error.js";
+import { noValue, unread } from "./found.js";
 import { copied, interfaceOf } from "./prompt-api/interface.js";
 
 export {
@@ -45,8 +46,11 @@ const OF_SESSIONS = {
  * @returns {LanguageModel}
  */
 export function languageModel(source, options) {
-  const { preferBrowser = false, ...others } = options ?? {};
-  const names = OF_LOAD.split(" ").filter((name) => !OF_SESSIONS[name]);
+  const { preferBrowser = false, ...others } = read(options);
+  if (source == null) throw noValue("model", source, "what Engine.load takes");
+  const names = OF_LOAD.split(" ")
+    .map((name) => name.split(":")[0])
+    .filter((name) => !OF_SESSIONS[name]);
   for (const [name, value] of Object.entries(others)) {
     if (value == null || names.includes(name)) continue;
     throw invalid(name, `there is no such option. ${OF_SESSIONS[name] ?? `Expected some of ${names.join(", ")}`}`);
@@ -54,6 +58,20 @@ export function languageModel(source, options) {
   const ours = interfaceOf(new Later(source, others));
   const { LanguageModel: theirs } = /** @type {any} */ (globalThis);
   return preferBrowser && theirs ? steppingAside(ours, theirs) : ours;
+}
+
+/**
+ * The options, each read once.
+ *
+ * @param {LanguageModelLoadOptions | null} [options]
+ */
+function read(options) {
+  if (options != null && kindOf(options) !== "Object") throw noValue("options", options, "an object");
+  try {
+    return { ...options };
+  } catch (thrown) {
+    throw unread("options", thrown);
+  }
 }
 
 /**
@@ -124,8 +142,8 @@ class Later {
     if (this.#engine) return "available";
     if (this.#loading) return "downloading";
     const source = this.#source;
-    // Files of the page need no download; a frame's URL is of another class.
-    if (typeof source !== "string" && !("href" in source)) return "available";
+    // Files of the page need no download.
+    if (typeof source !== "string" && kindOf(source) !== "URL") return "available";
     const { quantisation, quantize, device, kvBytes, budgetBytes, workerUrl, hub, registry } = this.#options;
     // With its bytes known, only the store is asked.
     const models = [{ model: `${source}`, quantisation, quantize, bytes: this.#seen?.bytes ?? undefined }];

@@ -1,19 +1,10 @@
-// calls/completions.d.ts
-import type { Serving } from "./calls.js";
-import type { CreateCompletion } from "../types.js";
-export declare class TextCompletions {
-    #private;
-    constructor(session: Serving);
-    create: CreateCompletion;
-}
-
 // element.d.ts
 import { TEXTS } from "./element/texts.js";
 export type TabloomChatMessage = import("./element/types.js").TabloomChatMessage;
 export type TabloomChatState = import("./element/types.js").TabloomChatState;
 export type TabloomChatEventMap = import("./element/types.js").TabloomChatEventMap;
-export type CodeRenderer = import("./element/prose/renderers.js").CodeRenderer;
-export type MathRenderer = import("./element/prose/renderers.js").MathRenderer;
+export type CodeRenderer = import("./element/texts.js").CodeRenderer;
+export type MathRenderer = import("./element/texts.js").MathRenderer;
 export type Texts = typeof import("./element/view/later.js").ALL;
 export type Engine = import("./index.js").Engine;
 export type LoadOptions = import("./types.js").LoadOptions;
@@ -26,8 +17,8 @@ export declare class TabloomChat extends Base {
     static get texts(): typeof TEXTS & Partial<Texts>;
     static set texts(some: Partial<Texts>);
     static renderers: {
-        code: import("./element/prose/renderers.js").CodeRenderer | null;
-        math: import("./element/prose/renderers.js").MathRenderer | null;
+        code: import("./element/texts.js").CodeRenderer | null;
+        math: import("./element/texts.js").MathRenderer | null;
     };
     static observedAttributes: string[];
     constructor();
@@ -100,8 +91,7 @@ export declare function isGone(error: any): boolean;
 
 // element/chat.d.ts
 import { Engine } from "../index.js";
-import { Conversation } from "./conversation.js";
-import { Editing } from "./editing.js";
+import { Conversation, Editing } from "./conversation.js";
 import { View } from "./view/view.js";
 import type { Host } from "./host.js";
 import type { TabloomChatMessage, TabloomChatState } from "./types.js";
@@ -147,21 +137,19 @@ export declare class Conversation {
     choose(i: number, version: number): void;
     keep(): void;
 }
+export declare class Editing {
+    #private;
+    constructor(view: import("./view/view.js").View, conversation: Conversation);
+    begin(question: number): void;
+    end(): void;
+    take(): [content: string, edited?: number];
+}
 
 // element/dom.d.ts
 export declare function html<K extends keyof HTMLElementTagNameMap>(name: K, attributes?: Record<string, string>, ...children: (Node | string)[]): HTMLElementTagNameMap[K];
 export declare function icon(path: string): SVGSVGElement;
 export declare function grow(field: HTMLElement, borders?: number): void;
 export declare function morph(parent: Element, nodes: Node[], from?: number): void;
-
-// element/editing.d.ts
-export declare class Editing {
-    #private;
-    constructor(view: import("./view/view.js").View, conversation: import("./conversation.js").Conversation);
-    begin(question: number): void;
-    end(): void;
-    take(): [content: string, edited?: number];
-}
 
 // element/history.d.ts
 import type { TabloomChatMessage as Message } from "./types.js";
@@ -172,7 +160,8 @@ export declare class History {
     read(): Message[];
     write(messages: Message[]): unknown;
 }
-export declare function checked(messages: any, where?: string): Message[];
+export declare function checked(messages: any): Message[];
+export declare function wrong(where: string, found: unknown, expected: string): import("../error.js").TabloomError;
 
 // element/host.d.ts
 import type { Engine } from "../index.js";
@@ -206,9 +195,8 @@ export { Chat } from "./chat.js";
 export { grow, html, icon } from "./dom.js";
 export { History, checked } from "./history.js";
 export { Rendered } from "./prose/render.js";
-export { RENDERERS } from "./prose/renderers.js";
 export { unquote } from "./quotes.js";
-export { TEXTS } from "./texts.js";
+export { RENDERERS, TEXTS } from "./texts.js";
 export { titleOf } from "./title.js";
 export { amountOf } from "./view/amount.js";
 export { Follower } from "./view/follower.js";
@@ -221,14 +209,6 @@ export declare class Rendered {
     constructor(parent: Element);
     show(source: string, growing: boolean): Element[];
 }
-
-// element/prose/renderers.d.ts
-export type CodeRenderer = (text: string, language: string) => Node | null | Promise<Node | null>;
-export type MathRenderer = (tex: string, display: boolean) => Node | null | Promise<Node | null>;
-export declare const RENDERERS: {
-    code: CodeRenderer | null;
-    math: MathRenderer | null;
-};
 
 // element/quotes.d.ts
 export type Quote = {
@@ -281,6 +261,12 @@ export declare const TEXTS: {
     attach: string;
     attachments: string;
     read: string;
+};
+export type CodeRenderer = (text: string, language: string) => Node | null | Promise<Node | null>;
+export type MathRenderer = (tex: string, display: boolean) => Node | null | Promise<Node | null>;
+export declare const RENDERERS: {
+    code: CodeRenderer | null;
+    math: MathRenderer | null;
 };
 
 // element/texts/index.d.ts
@@ -568,7 +554,7 @@ export declare class View {
 
 // element/waiting.d.ts
 import type { Conversation } from "./conversation.js";
-import type { Editing } from "./editing.js";
+import type { Editing } from "./conversation.js";
 import type { View } from "./view/view.js";
 export type Chat = {
     view: View;
@@ -604,6 +590,7 @@ export declare class TabloomError extends Error {
     });
 }
 export declare function invalid(param: string, problem: string): TabloomError;
+export declare function kindOf(value: unknown): string;
 export declare function crashed(what: string): TabloomError;
 export declare function noHost(host: string, reason: string, advice?: string): TabloomError;
 export declare class Silence extends TabloomError {
@@ -617,14 +604,13 @@ export declare class Departure extends Error {
 }
 
 // index.d.ts
-import { TextCompletions } from "./calls/completions.js";
 import { TabloomError } from "./error.js";
 import { Models } from "./models/kept.js";
 export { TabloomError };
 export * from "./types.js";
 import type { EngineInfo, EngineMetrics, LanguageModel, LoadOptions, ModelList, ModelSource, Probe, ProbeOptions } from "./types.js";
 import type { Serving } from "./calls/calls.js";
-import type { ChatMessageParam, CreateChatCompletion, CreateEmbedding, TokenizeOptions } from "./types.js";
+import type { ChatMessageParam, CreateChatCompletion, CreateCompletion, CreateEmbedding, TokenizeOptions } from "./types.js";
 export declare class Engine {
     #private;
     chat: {
@@ -657,6 +643,11 @@ declare class Completions {
     #private;
     constructor(session: Serving);
     create: CreateChatCompletion;
+}
+declare class TextCompletions {
+    #private;
+    constructor(session: Serving);
+    create: CreateCompletion;
 }
 declare class LoadedModels {
     #private;

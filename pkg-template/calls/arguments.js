@@ -1,20 +1,23 @@
 // What a page passes to a call: copied as JSON would send it, and options by name. All else is refused before
 // anything is loaded or asked.
+import { kindOf } from "../error.js";
 
-/** The names of the options of `Engine.load`. */
+/** The options of `Engine.load`, each with the values or kinds that it may have, where not the engine says so. */
 export const OF_LOAD =
-  "onProgress signal workerUrl host isolation fallback persist registry quantisation hub draft budgetBytes device store quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage";
+  "onProgress:Function signal workerUrl host:auto|shared|leader|private isolation:shared|tab|Object fallback:Object persist:Boolean registry:Object quantisation:String hub draft budgetBytes device store:cache|opfs|none quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage:public|all|none";
 
 /** Why they are refused. */
 export const refusal = () => import("./refusal.js");
 
-/** Most levels of a value, and characters of it as JSON: the engine reads little more. */
-const [LEVELS, LONGEST] = [100, 20_000_000];
+/** Most levels of a value, and characters of it as JSON, with some for each that is in it: the engine reads little more. */
+const [LEVELS, LONGEST, EACH] = [100, 20_000_000, 8];
+
+/** @typedef {[holder: any, name: string | number][]} Trail the way to the value that is being copied */
 
 /**
  * What `use` makes of a copy of an object, which it gets at once: proxies become what they stand for, functions are
- * left out, and numbers that JSON lacks become strings, which the engine refuses. Rejects where a value is no JSON,
- * or is what JSON would make an empty object of, such as a Map; and names the place.
+ * left out, numbers that JSON lacks become strings, which the engine refuses, and halves of characters U+FFFD. Rejects
+ * where a value is no JSON, or is what JSON would make an empty object of, such as a Map; and names the place.
  *
  * @template R
  * @param {object} value
@@ -22,51 +25,79 @@ const [LEVELS, LONGEST] = [100, 20_000_000];
  * @returns {Promise<R>}
  */
 export async function plain(value, use) {
+  /** @type {Trail} */
+  const trail = [];
+  let left = LONGEST;
+  /** @param {unknown} it what JSON has, or leaves out */
+  const spent = (it) => {
+    const text = JSON.stringify(it);
+    left -= `${text}`.length + EACH;
+    if (left < 0) throw `more than ${LONGEST} characters`;
+    return text && it;
+  };
+  /** @type {(holder: any, name: string | number) => any} */
+  const copied = (holder, name) => {
+    trail.push([holder, name]);
+    let it = holder[name];
+    if (typeof it?.toJSON === "function") it = it.toJSON(`${name}`);
+    if (typeof it === "string") it = it.toWellFormed();
+    if (typeof it === "number" && !Number.isFinite(it)) it = `${it}`;
+    const isObject = typeof it === "object" && it;
+    /** @type {any} */
+    let copy = spent(isObject ? "" : it);
+    if (isObject && trail.length > LEVELS) throw `more than ${LEVELS} levels`;
+    if (Array.isArray(it)) {
+      copy = [];
+      for (let i = 0; i < it.length; i++) copy.push(copied(it, i) ?? null);
+    } else if (kindOf(it) === "Object" && !it[Symbol.iterator]) {
+      copy = Object.fromEntries(Object.keys(it).map((key) => [spent(key.toWellFormed()), copied(it, key)]));
+    } else if (isObject) throw kindOf(it);
+    trail.pop();
+    return copy;
+  };
+  /** @type {unknown} */
   let copy;
   try {
-    copy = copied(value);
-    if (Object.getPrototypeOf(copy) !== Object.prototype) throw copy;
+    copy = copied([value], 0);
+    if (kindOf(copy) !== "Object") throw copy;
   } catch (error) {
-    throw (await refusal()).noJson(value, error, copied);
+    throw (await refusal()).noJson(value, trail, error);
   }
   return use(copy);
 }
 
-/** @param {unknown} value */
-function copied(value) {
-  const text = JSON.stringify(value, (_, it) => {
-    // Of what can be iterated, JSON knows lists and texts, which have this method.
-    if (it?.[Symbol.iterator] && !it.concat) throw new RangeError();
-    return typeof it === "number" && !Number.isFinite(it) ? `${it}` : it;
-  });
-  if (text?.length > LONGEST) throw new RangeError(`more than ${LONGEST} characters`);
-  const copy = JSON.parse(text ?? null);
-  if (isDeeper(copy, LEVELS)) throw new RangeError(`more than ${LEVELS} levels`);
-  return copy;
-}
-
-/** @type {(value: any, levels: number) => boolean} */
-const isDeeper = (value, levels) =>
-  Object(value) === value && (!levels || Object.values(value).some((inner) => isDeeper(inner, levels - 1)));
-
 /**
- * A rejected promise where there are options of other names, a signal that is none, or what cannot be read; null if
- * all is well.
+ * What `use` makes of options, which it gets at once, each read once; null stands for what is left out. Rejects where
+ * there are others, or of other kinds, or what cannot be read; and names it.
  *
+ * @template R
  * @param {any} options
- * @param {string} names of those that there are, with blanks between them
- * @returns {Promise<never> | null}
+ * @param {string} names of those that there are, with blanks between them, each with the values or kinds that it may have
+ * @param {(given: any) => R | Promise<R>} use
+ * @returns {Promise<R>}
  */
-export function misused(options, names) {
-  const known = names.split(" ");
+export async function chosen(options, names, use) {
+  /** @type {Map<string, string | undefined>} */
+  const known = new Map(names.split(" ").map((name) => /** @type {any} */ (name.split(":"))));
+  /** @type {Record<string, unknown>} */
+  const given = {};
+  let name = "options";
+  let value = options ?? {};
   try {
-    const isKnown = (/** @type {string} */ name) => options[name] === undefined || known.includes(name);
-    const signal = options?.signal;
-    if (Object.keys(options ?? {}).every(isKnown) && (signal == null || signal.throwIfAborted)) return null;
-  } catch {
-    // What is wrong is looked for again, to be named.
+    // A controller has a signal.
+    if (!/Object|AbortController/.test(kindOf(value))) throw "";
+    for (name of new Set([...Object.keys(value), ...known.keys()])) {
+      value = undefined;
+      value = options?.[name];
+      if (value == null) continue;
+      const fits = (/** @type {string} */ kind) => kind === value || kindOf(value).endsWith(kind);
+      if (!known.has(name) || known.get(name)?.split("|").some(fits) === false) throw "";
+      // Others' signals look like one.
+      if (name === "signal") AbortSignal.any([value]);
+      given[name] = value;
+    }
+  } catch (error) {
+    throw (await refusal()).wrongOption(name, value, known, error);
   }
-  return refusal().then(({ wrongOption }) => {
-    throw wrongOption(options, known);
-  });
+  return use(given);
 }

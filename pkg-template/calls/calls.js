@@ -1,6 +1,6 @@
 // Calls, which can be asked again of another host when theirs dies.
 import { TabloomError } from "../error.js";
-import { misused, plain } from "./arguments.js";
+import { chosen, plain } from "./arguments.js";
 import { Stream } from "./stream.js";
 
 /** Most chunks of a stream that are sent and not read. */
@@ -169,12 +169,11 @@ class Streamed {
  * @returns {Promise<T>}
  */
 export function ask(session, call, options) {
-  const refused = misused(options, "signal fallback");
-  if (refused) return refused;
-  const { signal, fallback } = options ?? {};
-  signal?.throwIfAborted();
-  session.ask(call, signal, fallback);
-  return call.result;
+  return chosen(options, "signal fallback:Boolean", ({ signal, fallback }) => {
+    signal?.throwIfAborted();
+    session.ask(call, signal, fallback);
+    return call.result;
+  });
 }
 
 /**

@@ -1,5 +1,6 @@
 // OpenAI's HTTP API over an engine. A request leaves the page only where the engine's fallback answers.
 import { TabloomError } from "../error.js";
+import { unread } from "../found.js";
 import { iterable } from "../iterable.js";
 import { plain } from "./arguments.js";
 
@@ -48,15 +49,32 @@ const STATUS = new Map(
  * @returns {Promise<Response>}
  */
 export async function answer(engine, input, init) {
-  const request = new Request(input, init);
-  const { signal } = request;
-  signal.throwIfAborted();
+  /** @type {AbortSignal | undefined} */
+  let signal;
   try {
+    const request = await given(async () => new Request(input, init));
+    signal = request.signal;
+    signal.throwIfAborted();
     return await route(engine, request);
   } catch (error) {
-    signal.throwIfAborted();
+    signal?.throwIfAborted();
     const { status, body } = failure(error);
     return Response.json(body, { status });
+  }
+}
+
+/**
+ * What the page gives to be asked.
+ *
+ * @template T
+ * @param {() => Promise<T>} get
+ * @returns {Promise<T>}
+ */
+async function given(get) {
+  try {
+    return await get();
+  } catch (thrown) {
+    throw unread("request", thrown, "what fetch takes");
   }
 }
 
@@ -77,7 +95,7 @@ async function route(engine, request) {
     throw refused("method_not_allowed", `found ${request.method} ${pathname}, expected ${method}`);
   }
   if (!task) return models(engine, id);
-  const params = parse(await request.text());
+  const params = parse(await given(() => request.text()));
   await known(engine, params.model);
   const { signal } = request;
   if (task === "embeddings") return Response.json(await engine.embeddings.create(params, { signal }));

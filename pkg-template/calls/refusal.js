@@ -1,5 +1,6 @@
 // Why a page's arguments are refused, and what to do; loaded when they are.
 import { TabloomError, invalid } from "../error.js";
+import { brief, noValue, reason, unread } from "../found.js";
 
 /** What other libraries, and people, call it: the name here, or what to do instead. */
 const HERE = {
@@ -37,98 +38,61 @@ export function noWorkers() {
   return new TabloomError({ code: "no_host", message, details: { reason: "there are no workers" } });
 }
 
-/** How many levels of a value are searched for what is no JSON. */
+/** Most names of a place that are told. */
 const DEEPEST = 10;
 
+/** What kinds of options are called, where their values are not named. */
+const KINDS = new Map(
+  Object.entries({
+    Function: "a function",
+    signal: "an AbortSignal. Use controller.signal",
+    Boolean: "true or false",
+    Number: "a number",
+    String: "a text",
+    Object: "an object",
+    Array: "a list",
+  }),
+);
+
 /**
- * What is wrong with options: one that there is not, one that cannot be read, or the signal.
+ * What is wrong with an option: there is no such, it cannot be read, or it has another value.
  *
- * @param {any} options
- * @param {string[]} names of those that there are
+ * @param {string} name
+ * @param {unknown} found
+ * @param {Map<string, string | undefined>} known the options that there are
+ * @param {unknown} thrown
  */
-export function wrongOption(options, names) {
-  for (const name of [...keys(options), "signal"]) {
-    let value;
-    try {
-      value = options[name];
-    } catch (/** @type {any} */ error) {
-      return invalid(name, `found what cannot be read (${error.message}), expected plain values`);
-    }
-    if (value !== undefined && !names.includes(name)) {
-      return invalid(name, `there is no such option. ${advice(name, names) ?? `Expected some of ${names.join(", ")}`}`);
-    }
-    if (name === "signal" && value != null && !value.throwIfAborted) return noSignal(value);
+export function wrongOption(name, found, known, thrown) {
+  if (found === undefined) return unread(name, thrown);
+  if (name === "options") return noValue(name, found, "an object");
+  const names = [...known.keys()];
+  if (!known.has(name)) {
+    return invalid(name, `there is no such option. ${advice(name, names) ?? `Expected some of ${names.join(", ")}`}`);
   }
-  return invalid("options", "found what has no names that can be read, expected plain values");
-}
-
-/** @param {unknown} found */
-function noSignal(found) {
-  return invalid("signal", `found ${kindOf(found)}, expected an AbortSignal. Use controller.signal`);
-}
-
-/**
- * A value that an option or a parameter does not have.
- *
- * @param {string} param
- * @param {unknown} found a value of JSON
- * @param {string} expected
- */
-export function noValue(param, found, expected) {
-  return invalid(param, `found ${JSON.stringify(found)?.slice(0, 60) ?? "nothing"}, expected ${expected}`);
+  const kinds = (known.get(name) ?? name).split("|").map((kind) => KINDS.get(kind) ?? kind);
+  return noValue(name, found, kinds.length > 1 ? `one of ${kinds.join(", ")}` : kinds[0]);
 }
 
 /**
  * What is wrong with a value that is no object of JSON.
  *
  * @param {unknown} value
- * @param {any} error what copying it throws
- * @param {(value: unknown) => unknown} copied
+ * @param {import("./arguments.js").Trail} trail to what is wrong; none where all is JSON
+ * @param {unknown} error
  */
-export function noJson(value, error, copied) {
-  const isObject = typeof value === "object" && value !== null;
-  if (isObject && error instanceof Error) return flaw(value, "", error, copied);
-  const found = isObject || typeof value === "string" ? JSON.stringify(value).slice(0, 40) : String(value);
-  return invalid("request", `found ${found}, expected an object of parameters`);
+export function noJson(value, trail, error) {
+  if (trail.length === 0) return noValue("request", value, "an object of parameters");
+  const holders = trail.map(([holder]) => holder);
+  const again = holders.findIndex((holder, i) => holders.indexOf(holder) < i);
+  const names = trail.slice(1, again < 0 ? undefined : again).map(([, name]) => name);
+  const found = again < 0 ? reason(error) : "an object within itself";
+  return invalid(place(names) || "request", `found what cannot be sent (${found}), expected plain values`);
 }
 
-/**
- * @param {any} value
- * @param {string} path
- * @param {any} error
- * @param {(value: unknown) => unknown} copied
- * @param {unknown[]} [above] the values that it is within
- * @returns {TabloomError}
- */
-function flaw(value, path, error, copied, above = []) {
-  const isWithin = above.includes(value);
-  for (const key of isWithin || above.length === DEEPEST ? [] : keys(value)) {
-    let inner;
-    try {
-      inner = value[key];
-      copied(inner);
-    } catch (error) {
-      const place = Array.isArray(value) ? `${path}[${key}]` : path && `${path}.${key}`;
-      return flaw(inner, place || key, error, copied, [...above, value]);
-    }
-  }
-  const problem = typeof value === "bigint" ? "a bigint" : error.message || kindOf(value);
-  const found = isWithin ? "an object within itself" : problem;
-  return invalid(path || "request", `found what cannot be sent (${found}), expected plain values`);
-}
-
-/** @param {unknown} value such as a Map */
-function kindOf(value) {
-  return Object.prototype.toString.call(value).slice("[object ".length, -1);
-}
-
-/** @param {any} value */
-function keys(value) {
-  try {
-    return Object(value) === value ? Object.keys(value) : [];
-  } catch {
-    return [];
-  }
+/** @param {(string | number)[]} names */
+function place(names) {
+  const told = names.slice(0, DEEPEST);
+  return told.map((name, i) => (typeof name === "number" ? `[${name}]` : `${i ? "." : ""}${brief(name)}`)).join("");
 }
 
 /**

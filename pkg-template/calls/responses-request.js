@@ -1,5 +1,6 @@
 // A request for a response, as a request for a chat completion.
-import { noValue } from "./refusal.js";
+import { kindOf } from "../error.js";
+import { noValue } from "../found.js";
 
 /** @import { ChatCompletionParams } from "../types.js" */
 
@@ -71,7 +72,9 @@ export function translated(params) {
       tools: functions,
       tool_choice: tool_choice && toolChoice(tool_choice),
       logprobs: includesLogprobs(include) || rest.top_logprobs > 0 || undefined,
-      stream_options: rest.stream ? { ...stream_options, include_usage: true } : stream_options,
+      stream_options: rest.stream
+        ? { ...fields("stream_options", stream_options), include_usage: true }
+        : stream_options,
     },
     names: [...names, ...NAMES],
   };
@@ -161,8 +164,14 @@ class Conversation {
    * @param {string} path
    */
   #reason({ content, summary }, path) {
-    const pieces = list(`${path}.summary`, content?.length ? content : (summary ?? []));
-    const reasoning_content = pieces.map((piece) => piece?.text ?? "").join("");
+    const name = content?.length ? "content" : "summary";
+    const pieces = list(`${path}.${name}`, content?.length ? content : (summary ?? []));
+    const texts = pieces.map((piece, i) => {
+      const text = piece?.text ?? "";
+      if (typeof text !== "string") throw noValue(`${path}.${name}[${i}].text`, text, "a text");
+      return text;
+    });
+    const reasoning_content = texts.join("");
     if (reasoning_content) this.add({ role: "assistant", reasoning_content }, path);
   }
 
@@ -234,13 +243,13 @@ function includesLogprobs(include) {
  *
  * @param {string} param
  * @param {any} value
- * @param {string[]} known
+ * @param {string[]} [known] any where they are not given
  * @returns {any}
  */
 function fields(param, value, known) {
   if (value == null) return {};
-  if (typeof value !== "object") throw noValue(param, value, "an object");
-  const unknown = Object.entries(value).find(([name, field]) => field != null && !known.includes(name));
+  if (kindOf(value) !== "Object") throw noValue(param, value, "an object");
+  const unknown = known && Object.entries(value).find(([name, field]) => field != null && !known.includes(name));
   if (unknown) throw noValue(`${param}.${unknown[0]}`, unknown[1], `${known.join(" and ")} alone`);
   return value;
 }

@@ -1,4 +1,4 @@
-import { misused, plain } from "./arguments.js";
+import { chosen, plain } from "./arguments.js";
 import { Whole, ask, now } from "./calls.js";
 
 /** @import { Serving } from "./calls.js" */
@@ -14,17 +14,21 @@ import { Whole, ask, now } from "./calls.js";
  * @returns {Promise<any>}
  */
 export function tokenize(session, task, input, options) {
-  const refused = misused(options, "signal addSpecialTokens addGenerationPrompt tools chatTemplateKwargs");
-  if (refused) return refused;
-  const { signal, addSpecialTokens, addGenerationPrompt, tools, chatTemplateKwargs } = options ?? {};
-  const request = {
-    [typeof input === "string" ? "prompt" : "messages"]: input,
-    add_special_tokens: addSpecialTokens,
-    add_generation_prompt: addGenerationPrompt,
-    tools,
-    chat_template_kwargs: chatTemplateKwargs,
-  };
-  return send(session, task, request, { signal });
+  const names = "signal addSpecialTokens addGenerationPrompt tools chatTemplateKwargs";
+  return chosen(options, names, ({ signal, addSpecialTokens, addGenerationPrompt, chatTemplateKwargs, tools }) =>
+    send(
+      session,
+      task,
+      {
+        [typeof input === "string" ? "prompt" : "messages"]: input,
+        add_special_tokens: addSpecialTokens,
+        add_generation_prompt: addGenerationPrompt,
+        chat_template_kwargs: chatTemplateKwargs,
+        tools,
+      },
+      { signal },
+    ),
+  );
 }
 
 /**
@@ -36,7 +40,12 @@ export function tokenize(session, task, input, options) {
  * @returns {Promise<any>}
  */
 export function detokenize(session, tokens, options) {
-  return send(session, "detokenize", { tokens: tokens?.[Symbol.iterator] ? [...tokens] : tokens }, options);
+  const params = {
+    get tokens() {
+      return typeof tokens !== "string" && tokens?.[Symbol.iterator] ? [...tokens] : tokens;
+    },
+  };
+  return send(session, "detokenize", params, options);
 }
 
 /**

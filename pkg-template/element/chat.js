@@ -1,8 +1,8 @@
 import { TabloomError } from "../error.js";
 import { Engine } from "../index.js";
 import { Answering } from "./answering.js";
-import { Conversation } from "./conversation.js";
-import { Editing } from "./editing.js";
+import { Conversation, Editing } from "./conversation.js";
+import { wrong } from "./history.js";
 import { View } from "./view/view.js";
 
 /** @import { Host } from "./host.js" */
@@ -140,11 +140,9 @@ export class Chat {
    * @returns {Promise<TabloomChatMessage | null>}
    */
   async send(text, edited) {
-    if (this.busy) {
-      const message = "the chat is busy: wait, or call stop()";
-      throw new TabloomError({ code: "invalid_request", message });
-    }
-    const content = `${text}`.trim();
+    if (this.busy) throw wrong("text", "busy", "a chat that is not: wait, or call stop()");
+    if (typeof text !== "string") throw wrong("text", typeof text, "a text");
+    const content = text.trim();
     if (!content) return null;
     if (edited !== undefined) this.conversation.branch(edited);
     /** @type {TabloomChatMessage} */

@@ -1,4 +1,5 @@
 // Conversations in the browser's storage.
+import { invalid } from "../error.js";
 
 /** @import { TabloomChatMessage as Message } from "./types.js" */
 
@@ -90,28 +91,37 @@ function joined(kept, messages) {
 }
 
 /**
- * A copy of valid messages; throws where they are not valid.
+ * A copy of valid messages, as JSON has them; throws where they are not valid.
  *
  * @param {any} messages
- * @param {string} [where] what they are called in errors
  * @returns {Message[]}
  */
-export function checked(messages, where = "messages") {
-  if (!Array.isArray(messages)) throw new TypeError(`${where}: found ${typeof messages}, expected an array`);
+export function checked(messages) {
+  try {
+    return copied(JSON.parse(JSON.stringify(messages)), "messages");
+  } catch (/** @type {any} */ error) {
+    throw error?.code ? error : invalid("messages", "found what cannot be read, expected what JSON has");
+  }
+}
+
+/**
+ * @param {any} messages
+ * @param {string} where
+ * @returns {Message[]}
+ */
+function copied(messages, where) {
+  if (!Array.isArray(messages)) throw wrong(where, messages, "a list");
   return messages.map((message, i) => {
+    const at = `${where}[${i}]`;
     const { role, content, end, versions } = message ?? {};
-    if (!["user", "assistant"].includes(role)) {
-      throw new TypeError(`${where}[${i}].role: found ${JSON.stringify(role)}, expected "user" or "assistant"`);
-    }
-    if (typeof content !== "string") {
-      throw new TypeError(`${where}[${i}].content: found ${typeof content}, expected a text`);
-    }
+    if (!["user", "assistant"].includes(role)) throw wrong(`${at}.role`, role, '"user" or "assistant"');
+    if (typeof content !== "string") throw wrong(`${at}.content`, content, "a text");
     return {
       role,
       content,
       // How it ended, if not by itself; another version may know more ways.
       ...(["stopped", "length", "full"].includes(end) && { end }),
-      ...(versions && { versions: ofVersions(versions, `${where}[${i}]`) }),
+      ...(versions && { versions: ofVersions(versions, `${at}.versions`) }),
     };
   });
 }
@@ -121,11 +131,21 @@ export function checked(messages, where = "messages") {
  * @param {string} where
  */
 function ofVersions(versions, where) {
-  const found = Array.isArray(versions) ? versions.filter((one) => one === null).length : 0;
-  if (found !== 1) throw new TypeError(`${where}.versions: expected an array with null for the one that is shown`);
+  const shown = Array.isArray(versions) ? versions.filter((one) => one === null).length : 0;
+  if (shown !== 1) throw wrong(where, versions, "a list with null for the one that is shown");
   return versions.map((/** @type {any} */ one, /** @type {number} */ i) => {
-    const at = `${where}.versions[${i}]`;
-    if (one !== null && !one?.length) throw new TypeError(`${at}: found ${JSON.stringify(one)}, expected messages`);
-    return one && checked(one, at);
+    if (one?.length === 0) throw wrong(`${where}[${i}]`, one, "messages");
+    return one && copied(one, `${where}[${i}]`);
   });
+}
+
+/**
+ * A value that what the element is given does not have.
+ *
+ * @param {string} where
+ * @param {unknown} found
+ * @param {string} expected
+ */
+export function wrong(where, found, expected) {
+  return invalid(where, `found ${JSON.stringify(found)?.slice(0, 60)}, expected ${expected}`);
 }

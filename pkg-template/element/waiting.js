@@ -4,7 +4,7 @@ import { titleOf } from "./title.js";
 import { ALL as TEXTS } from "./view/later.js";
 
 /** @import { Conversation } from "./conversation.js" */
-/** @import { Editing } from "./editing.js" */
+/** @import { Editing } from "./conversation.js" */
 /** @import { View } from "./view/view.js" */
 
 /**

@@ -1,6 +1,7 @@
 // A server with OpenAI's API that answers what the device cannot, for pages with the option `fallback`.
 import { childOf, unlessAborted, whenAborted } from "../abort.js";
-import { TabloomError, invalid } from "../error.js";
+import { TabloomError, invalid, kindOf } from "../error.js";
+import { noValue, unread } from "../found.js";
 import { toJson } from "../json.js";
 import { addressOf } from "../models/address.js";
 import { every } from "./page.js";
@@ -67,7 +68,7 @@ class Relay {
  *
  * @implements {Serving}
  */
-export class Fallback {
+class Fallback {
   #device;
   #model;
   #server;
@@ -81,15 +82,16 @@ export class Fallback {
   #relays = new WeakMap();
 
   /**
-   * @param {import("../types.js").FallbackOptions} options
+   * @param {ReturnType<typeof check>} server
+   * @param {ReturnType<typeof coverage>} covers
    * @param {Serving} device
    * @param {string} model the page's address or name of the model
    */
-  constructor(options, device, model) {
+  constructor(server, covers, device, model) {
+    this.#server = server;
+    this.#covers = covers;
     this.#device = device;
     this.#model = model;
-    this.#server = check(options);
-    this.#covers = coverage(options.when);
   }
 
   get host() {
@@ -137,8 +139,12 @@ export class Fallback {
     let begun = false;
     const fail = (/** @type {Error} */ error) => {
       const stays = begun || !mayLeave || signal?.aborted || this.#closed.signal.aborted;
-      if (stays || !this.#covers(error)) call.fail(error);
-      else this.#relay(call, error, signal);
+      try {
+        if (stays || !this.#covers(error)) call.fail(error);
+        else this.#relay(call, error, signal);
+      } catch (/** @type {any} */ refused) {
+        call.fail(refused);
+      }
     };
     const attempt = {
       message: () => call.message(),
@@ -214,9 +220,8 @@ export class Fallback {
    */
   async #post(path, { speculative_decoding, ...request }, life) {
     const { baseURL, model, apiKey } = this.#server;
-    const key = typeof apiKey === "function" ? await patient(Promise.resolve(apiKey()), life) : apiKey;
-    const headers = new Headers({ "content-type": "application/json" });
-    if (key) headers.set("authorization", `Bearer ${key}`);
+    const key = typeof apiKey === "function" ? await patient(asked(apiKey), life) : apiKey;
+    const headers = new Headers({ "content-type": "application/json", ...authorization(key) });
     const init = { method: "POST", headers, body: toJson({ ...request, model }), signal: life.signal };
     const response = await patient(fetch(`${baseURL}/${path}`, init).catch(unreachable), life);
     if (response.ok) return response;
@@ -346,16 +351,65 @@ function failed(code, message, details, param) {
   return new TabloomError({ code: own, message, param, details: { ...details, served_by: "fallback" } });
 }
 
-/** @param {any} options */
-function check({ baseURL, model, apiKey }) {
-  const isAddress = typeof baseURL === "string" || baseURL instanceof URL;
-  const address = isAddress ? resolved(baseURL) : "";
+/**
+ * What puts a server behind a device; throws where it is not well described.
+ *
+ * @param {import("../types.js").FallbackOptions} options
+ * @returns {(device: Serving, model: string) => Serving}
+ */
+export function behind(options) {
+  try {
+    const { when, ...server } = options;
+    const [checked, covers] = [check(server), coverage(when)];
+    return (device, model) => new Fallback(checked, covers, device, model);
+  } catch (thrown) {
+    throw thrown instanceof TabloomError ? thrown : unread("fallback", thrown);
+  }
+}
+
+/** @param {Record<string, any>} options */
+function check({ baseURL, model, apiKey, ...others }) {
+  const unknown = Object.keys(others).find((name) => others[name] != null);
+  if (unknown) {
+    throw invalid(`fallback.${unknown}`, "there is no such option. Expected some of baseURL, model, apiKey, when");
+  }
+  const address = typeof baseURL === "string" || kindOf(baseURL) === "URL" ? resolved(baseURL) : "";
   if (!/^https?:/.test(address)) throw wrong("baseURL", baseURL, "the address of a server");
   if (typeof model !== "string" || !model) throw wrong("model", model, "the server's name of a model");
-  if (!["undefined", "string", "function"].includes(typeof apiKey)) {
-    throw wrong("apiKey", typeof apiKey, "a key, or a function that gives one");
-  }
+  if (typeof apiKey !== "function") authorization(apiKey);
   return { baseURL: address.replace(/\/+$/, ""), model, apiKey };
+}
+
+/**
+ * The header of a key, if there is one. Errors do not tell it.
+ *
+ * @param {unknown} key
+ */
+function authorization(key) {
+  if (key == null || key === "") return {};
+  const headers = { authorization: `Bearer ${typeof key === "string" ? key : "\n."}` };
+  try {
+    new Headers(headers);
+  } catch {
+    throw invalid(
+      "fallback.apiKey",
+      `found a ${typeof key} that is none, expected a key, or a function that gives one`,
+    );
+  }
+  return headers;
+}
+
+/**
+ * The key that the page gives.
+ *
+ * @param {() => unknown} apiKey
+ */
+async function asked(apiKey) {
+  try {
+    return await apiKey();
+  } catch (thrown) {
+    throw unread("fallback.apiKey", thrown);
+  }
 }
 
 /** @param {string | URL} address */
@@ -373,11 +427,20 @@ function resolved(address) {
  * @param {any} when
  * @returns {(error: any) => boolean}
  */
-function coverage(when = REASONS) {
-  if (typeof when === "function") return ({ code }) => REASONS.includes(code) && Boolean(when(code));
-  const unknown = Array.isArray(when) ? when.filter((reason) => !REASONS.includes(reason)) : [when];
-  if (unknown.length > 0) throw wrong("when", unknown[0], `some of ${REASONS.join(", ")}, or a function`);
-  return ({ code }) => when.includes(code);
+function coverage(when) {
+  if (typeof when !== "function") {
+    const reasons = when ?? REASONS;
+    const unknown = Array.isArray(reasons) ? reasons.filter((reason) => !REASONS.includes(reason)) : [reasons];
+    if (unknown.length > 0) throw wrong("when", unknown[0], `some of ${REASONS.join(", ")}, or a function`);
+    return ({ code }) => reasons.includes(code);
+  }
+  return ({ code }) => {
+    try {
+      return REASONS.includes(code) && Boolean(when(code));
+    } catch (thrown) {
+      throw unread("fallback.when", thrown);
+    }
+  };
 }
 
 /**
@@ -386,5 +449,5 @@ function coverage(when = REASONS) {
  * @param {string} expected
  */
 function wrong(field, found, expected) {
-  return invalid(`fallback.${field}`, `found ${found}, expected ${expected}`);
+  return noValue(`fallback.${field}`, found, expected);
 }

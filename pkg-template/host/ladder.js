@@ -88,7 +88,6 @@ export class Ladder {
    */
   constructor({ host, needsGpu, workerUrl }) {
     const rungs = host === "auto" ? Object.values(RUNGS) : [RUNGS[host]];
-    if (!rungs[0]) throw unknown(host);
     const script = workerScript(workerUrl);
     this.#rungs = rungs.map((Rung) => new Rung(script));
     this.#needsGpu = needsGpu;
@@ -162,11 +161,4 @@ export class Ladder {
       }
     }
   }
-}
-
-/** @param {string} host */
-function unknown(host) {
-  const known = ["auto", ...Object.keys(RUNGS)].join(", ");
-  const message = `unknown host ${JSON.stringify(host)}, expected one of ${known}`;
-  return new TabloomError({ code: "invalid_request", message, param: "host" });
 }

@@ -1,3 +1,4 @@
+import { resolved } from "../models/address.js";
 import { VERSION } from "../version.js";
 
 /** Matches this module as published, with the worker one folder up, but not within a bundle. */
@@ -27,7 +28,7 @@ export function workerScript(given) {
  * @param {string} script
  */
 function reachable(script) {
-  const address = new URL(script, globalThis.document?.baseURI ?? globalThis.location.href);
+  const address = resolved(script, "workerUrl");
   if (["null", globalThis.origin].includes(address.origin)) return script;
   return `data:text/javascript,${encodeURIComponent(`import ${JSON.stringify(address)};`)}`;
 }

@@ -1,5 +1,5 @@
 // Addresses of models.
-import { invalid } from "../error.js";
+import { invalid, kindOf } from "../error.js";
 
 /** An address has a scheme, begins with `/` or `.`, ends with `/` or `.gguf`, or has a `?` or `#`. */
 const ADDRESS = /^(?!hf:)(?:[a-z][\w+.-]*:|[./]|.*(?:\/|\.gguf)$|.*[?#])/i;
@@ -34,11 +34,12 @@ export function addressOf(address, param = "model") {
  * @param {string | URL} address
  * @param {string} param
  */
-function resolved(address, param) {
+export function resolved(address, param) {
   try {
     return new URL(address, globalThis.document?.baseURI ?? globalThis.location?.href);
   } catch {
-    throw invalid(param, `found ${JSON.stringify(`${address}`)}, expected an address`);
+    const found = typeof address === "string" ? JSON.stringify(address.slice(0, 60)) : kindOf(address);
+    throw invalid(param, `found ${found}, expected an address`);
   }
 }
 

@@ -1,5 +1,6 @@
 // Models of files that the page has.
-import { TabloomError, invalid } from "../error.js";
+import { TabloomError, invalid, kindOf } from "../error.js";
+import { noValue, unread } from "../found.js";
 import { encoded } from "./address.js";
 import { isModel, models } from "./gguf.js";
 
@@ -16,8 +17,10 @@ const PIECE = 32 * 2 ** 20;
  * @returns {Promise<import("./types.js").Model>}
  */
 export async function local(source, signal) {
-  const { name, files } = await gather(source);
-  return { url: `local:${await identity(files, signal)}/${encoded(name)}`, files };
+  const { name, files } = await gather(source).catch((error) => {
+    throw error instanceof TabloomError ? error : unread("model", error);
+  });
+  return { url: `local:${await identity(files, signal)}/${encoded(name.toWellFormed())}`, files };
 }
 
 /**
@@ -29,19 +32,20 @@ export async function local(source, signal) {
 async function gather(source) {
   // Not by `instanceof`: files of a frame are of other classes, and some browsers have no handles.
   const given = /** @type {any} */ (source);
-  switch (tagOf(given)) {
+  const kind = kindOf(given);
+  switch (kind) {
     case "Blob":
     case "File":
       return gguf(given);
     case "FileSystemFileHandle":
-      return gguf(await read(given));
+      return gguf(await opened(given, () => given.getFile()));
     case "FileSystemDirectoryHandle":
-      return choose(await inside(given), given.name);
+      return choose(await opened(given, () => inside(given)), given.name);
   }
   if (isBytes(given)) return gguf(asBlob(given));
-  if (typeof given !== "object" || given === null)
-    throw invalid("model", `found ${given}, expected an address, files or bytes`);
-  const entries = Symbol.iterator in given ? Array.from(given, pathed) : Object.entries(given);
+  const isList = typeof given !== "string" && Boolean(given?.[Symbol.iterator]);
+  if (!isList && kind !== "Object") throw noValue("model", given, "an address, files or bytes");
+  const entries = isList ? Array.from(given, pathed) : Object.entries(given);
   return choose(entries.map(([path, file]) => [path, asBlob(file)]));
 }
 
@@ -64,7 +68,7 @@ async function inside(folder, path = "") {
   for await (const [name, handle] of folder.entries()) {
     if (handle.kind === "directory") {
       if (path + name === "draft") entries.push(...(await inside(handle, "draft/")));
-    } else if (OF_A_MODEL.test(name)) entries.push([path + name, await read(handle)]);
+    } else if (OF_A_MODEL.test(name)) entries.push([path + name, await opened(handle, () => handle.getFile())]);
   }
   return entries;
 }
@@ -152,11 +156,19 @@ async function sha256(bytes) {
   return [text.slice(0, 32), text.slice(32)];
 }
 
-/** @param {FileSystemFileHandle} handle */
-async function read(handle) {
+/**
+ * What a handle gives.
+ *
+ * @template T
+ * @param {{name: string}} handle
+ * @param {() => Promise<T>} open
+ * @returns {Promise<T>}
+ */
+async function opened(handle, open) {
   try {
-    return await handle.getFile();
+    return await open();
   } catch (error) {
+    if (error instanceof TabloomError) throw error;
     const details = { what: handle.name, reason: `${error}` };
     const message = `could not read ${handle.name}: ${error}. Ask the visitor for permission, or to choose it again`;
     throw new TabloomError({ code: "fetch", message, details });
@@ -165,19 +177,14 @@ async function read(handle) {
 
 /** @param {any} file */
 function asBlob(file) {
-  if (["Blob", "File"].includes(tagOf(file))) return file;
+  if (["Blob", "File"].includes(kindOf(file))) return file;
   if (isBytes(file)) return new Blob([file]);
-  throw invalid("model", `found ${tagOf(file)} as a file, expected a Blob or bytes`);
+  throw invalid("model", `found ${kindOf(file)} as a file, expected a Blob or bytes`);
 }
 
 /** @param {any} value */
 function isBytes(value) {
-  return ArrayBuffer.isView(value) || tagOf(value) === "ArrayBuffer";
-}
-
-/** @param {any} value */
-function tagOf(value) {
-  return Object.prototype.toString.call(value).slice("[object ".length, -1);
+  return ArrayBuffer.isView(value) || kindOf(value) === "ArrayBuffer";
 }
 
 /**

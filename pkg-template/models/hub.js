@@ -1,6 +1,7 @@
 // Models by name: in a registry, or on Hugging Face, whose branches are pinned to a commit.
 import { childOf, unlessAborted } from "../abort.js";
 import { TabloomError, invalid } from "../error.js";
+import { noValue } from "../found.js";
 import { addressOf, encoded, isAddress } from "./address.js";
 import { pinned } from "./entries.js";
 import { models } from "./gguf.js";
@@ -86,11 +87,12 @@ export async function kept(name, options, param) {
  */
 function read(name, { registry, quantisation: asked, hub: mirror = HUB }, param = "model") {
   const known = { ...REGISTRY, ...registry };
-  const source = typeof name === "string" && Object.hasOwn(known, name) ? known[name] : name;
+  const meant = typeof name === "string" && Object.hasOwn(known, name) ? known[name] : name;
+  const source = typeof meant === "string" ? meant.toWellFormed() : meant;
   if (typeof source === "string" && isAddress(source) && !asked) return { url: addressOf(source) };
   const parts = typeof source === "string" && !isAddress(source) ? NAME.exec(source) : null;
   if (!parts && asked) {
-    throw invalid("quantisation", `found it with ${source}, expected a repository on Hugging Face`);
+    throw noValue("quantisation", source, "a repository on Hugging Face");
   }
   if (!parts || /(^|\/)\.\.?(\/|$)/.test(parts[1] + parts[4])) throw unknown(param, source, Object.keys(known));
   const [, repository, named, given = "main", path] = parts;
@@ -186,8 +188,9 @@ function unread(what, reason) {
  */
 function unknown(param, name, known) {
   const names = `a name of the registry (${known.join(", ")}) or on Hugging Face (org/name, org/name@revision, org/name:quantisation)`;
-  return invalid(
+  return noValue(
     param,
-    `found ${JSON.stringify(name)}, expected ${names}, or an address, which begins with a scheme, "/" or "." or ends with "/" or ".gguf"`,
+    name,
+    `${names}, or an address, which begins with a scheme, "/" or "." or ends with "/" or ".gguf"`,
   );
 }

@@ -1,4 +1,5 @@
 // Lists and deletes the models that the site keeps; loaded when first needed.
+import { chosen, plain } from "../calls/arguments.js";
 import { TabloomError } from "../error.js";
 import { available } from "../locks.js";
 import { addressOf, nameOf } from "./address.js";
@@ -36,12 +37,16 @@ export async function size() {
 
 /**
  * @param {string | URL} model
- * @param {import("../types.js").NameOptions} options
+ * @param {import("../types.js").NameOptions | null} [options]
+ * @returns {Promise<boolean>}
  */
-export async function remove(model, options) {
-  const found = await addresses(model, options);
-  const deleted = await Promise.all(found.map((url) => answered(removeAddress(url), false)));
-  return deleted.includes(true);
+export function remove(model, options) {
+  const removed = async (/** @type {import("../types.js").NameOptions} */ named) => {
+    const found = await addresses(model, named);
+    const deleted = await Promise.all(found.map((url) => answered(removeAddress(url), false)));
+    return deleted.includes(true);
+  };
+  return chosen(options, "hub quantisation:String registry:Object", (given) => plain(given, removed));
 }
 
 /**

@@ -1,5 +1,4 @@
 // The models that the site keeps. No engine is needed to list or delete them.
-import { misused } from "../calls/arguments.js";
 
 /** @import { StoreSize, StoredModel } from "../types.js" */
 
@@ -35,8 +34,7 @@ export class Models {
    * @returns {Promise<boolean>}
    */
   async delete(model, options) {
-    await misused(options, "hub quantisation registry");
-    return (await inventory()).remove(model, options ?? {});
+    return (await inventory()).remove(model, options);
   }
 
   /**

@@ -1,4 +1,5 @@
 // What `Engine.load` takes as a model, and the address by which hosts and tabs know it.
+import { kindOf } from "../error.js";
 import { addressOf, isAddress } from "./address.js";
 
 /** @import { Model } from "./types.js" */
@@ -12,7 +13,7 @@ import { addressOf, isAddress } from "./address.js";
  * @returns {Promise<Model & {pin?: string}>} `pin`: the name that was resolved to the address
  */
 export async function identify(source, options = {}, param) {
-  if (isPlain(source, options)) return { url: addressOf(source) };
+  if (isPlain(source, options)) return { url: addressOf(source, param) };
   if (typeof source === "string" || options.quantisation)
     return (await import("./hub.js")).find(source, options, param);
   return (await import("./files.js")).local(/** @type {any} */ (source), options.signal);
@@ -26,7 +27,5 @@ export async function identify(source, options = {}, param) {
  * @returns {source is string | URL}
  */
 export function isPlain(source, { quantisation }) {
-  // A frame's URL is of another class.
-  const isUrl = typeof (/** @type {any} */ (source)?.href) === "string";
-  return !quantisation && (isUrl || (typeof source === "string" && isAddress(source)));
+  return !quantisation && (typeof source === "string" ? isAddress(source) : kindOf(source) === "URL");
 }

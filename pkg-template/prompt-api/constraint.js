@@ -31,14 +31,10 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput }
       },
     };
   }
-  const json = JSON.stringify(responseConstraint);
-  if (json === undefined)
-    throw new TypeError("found no JSON as responseConstraint, expected a JSON schema or a RegExp");
-  const schema = JSON.parse(json);
-  noForeignSchema(schema, "responseConstraint");
+  const schema = schemaOf(responseConstraint, "responseConstraint");
   return {
     form: { json: schema },
-    hint: hint(`Answer with JSON that keeps to this schema: ${json}`),
+    hint: hint(`Answer with JSON that keeps to this schema: ${JSON.stringify(schema)}`),
     check(answer) {
       try {
         JSON.parse(answer);
@@ -50,16 +46,21 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput }
 }
 
 /**
- * Refuses an object of Zod, or of another library of Standard Schema, as JSON shows it: it would be a schema without
- * keywords, which everything meets.
+ * A copy of a schema. An object of Zod, or of another library of Standard Schema, is refused: as JSON shows it, it would
+ * be a schema without keywords, which everything meets.
  *
- * @param {any} schema a value of JSON
+ * @param {unknown} given
  * @param {string} what
+ * @returns {any}
  */
-export function noForeignSchema(schema, what) {
+export function schemaOf(given, what) {
+  const json = JSON.stringify(given);
+  if (json === undefined) throw new TypeError(`found no JSON as ${what}, expected a JSON schema`);
+  const schema = JSON.parse(json);
   const isForeign = ["def", "_def", "~standard"].some((name) => typeof schema?.[name] === "object");
   if (isForeign)
     throw new TypeError(`found another library's schema as ${what}, expected JSON Schema: z.toJSONSchema(…)`);
+  return schema;
 }
 
 /** Members of character classes, which are others in Rust, and what ends a line. */

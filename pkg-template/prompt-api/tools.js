@@ -1,5 +1,5 @@
 // Tools of a session, and what is said of them: by the page, and by the model.
-import { noForeignSchema } from "./constraint.js";
+import { schemaOf } from "./constraint.js";
 import { isKept } from "./convert.js";
 import { unsupported } from "./errors.js";
 import { LanguageModelToolCall } from "./tool-messages.js";
@@ -54,8 +54,7 @@ function declared({ name, description, inputSchema }) {
   if (type !== "object" || typeof properties !== "object" || properties === null || !Array.isArray(required)) {
     throw new TypeError(`found another inputSchema of ${name}, expected that of an object: type "object"`);
   }
-  const parameters = JSON.parse(JSON.stringify(inputSchema));
-  noForeignSchema(parameters, `inputSchema of ${name}`);
+  const parameters = schemaOf(inputSchema, `inputSchema of ${name}`);
   return { type: "function", function: { name, description, parameters } };
 }
 

@@ -88,7 +88,7 @@ describe("parameters are sent as JSON would send them", () => {
       assert.deepEqual([refused.code, refused.param], ["invalid_request", param]);
       assert.match(
         refused.message,
-        /found what cannot be sent \((an object within|a bigint|gone|.*revoked|Map\)|Set\)|Uint8Array\))/,
+        /found what cannot be sent \((an object within|.*BigInt|gone|.*revoked|Map\)|Set\)|Uint8Array\))/,
       );
     }
     const deep = await page.evaluate(() => {
@@ -176,12 +176,12 @@ describe("options are known by name", () => {
       "signal",
       /found AbortController, expected an AbortSignal\. Use controller\.signal/,
     ],
-    ["{ signal: 5000 }", "signal", /found Number, expected an AbortSignal/],
+    ["{ signal: 5000 }", "signal", /found 5000, expected an AbortSignal/],
     ['{ get signal() { throw new Error("gone"); } }', "signal", /found what cannot be read \(gone\)/],
     ['{ get host() { throw new Error("gone"); } }', "host", /found what cannot be read \(gone\)/],
     [
       "(() => { const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); return proxy; })()",
-      "signal",
+      "options",
       /cannot be read/,
     ],
   ]);

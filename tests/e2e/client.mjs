@@ -37,6 +37,7 @@ before(async () => {
           const headers = { "content-type": "text/javascript", "cache-control": "no-store" };
           setTimeout(() => response.writeHead(200, headers).end(`import "./tabloom/worker.js";`), 800);
         },
+        "bad-values.js": readFileSync(new URL("bad-values.js", import.meta.url), "utf8"),
         "held.txt": (response) => void (held = response),
         "elsewhere.html": "<!doctype html><title>Elsewhere</title>",
         "frame.html": `<!doctype html><iframe sandbox="allow-scripts" src="bare.html"></iframe>`,

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { inline } from "../../pkg-template/element/prose/inline.js";
 import { linesOf, parse } from "../../pkg-template/element/prose/markdown.js";
-import { RENDERERS } from "../../pkg-template/element/prose/renderers.js";
+import { RENDERERS } from "../../pkg-template/element/texts.js";
 import { launch } from "./browser.mjs";
 import { serve } from "./server.mjs";
 import { randomFrom } from "./tabs/site/random.mjs";
@@ -34,7 +34,7 @@ after(async () => {
 /** Runs in the page. */
 async function prepare(folder) {
   const { Rendered } = await import(`${folder}render.js`);
-  const { RENDERERS } = await import(`${folder}renderers.js`);
+  const { RENDERERS } = await import(`${folder}../texts.js`);
   const NAMES =
     "P H3 H4 H5 H6 HR DIV SPAN BUTTON SVG PATH PRE CODE BLOCKQUOTE UL OL LI TABLE THEAD TBODY TR TH TD A EM STRONG DEL BR".split(
       " ",

@@ -679,7 +679,7 @@ test("requests carry what attributes say, and a number that is none is refused",
     return failures;
   });
   assert.deepEqual(refused, [
-    "messages: found number, expected an array",
+    "messages: found 7, expected a list",
     'messages[0].role: found "system", expected "user" or "assistant"',
     "messages[0].content: found undefined, expected a text",
     "invalid_request",
@@ -1496,7 +1496,7 @@ test("a chat without a model says so", async () => {
   await input.press("Enter");
   await until(page, "error");
   assert.match(await chat.getByRole("alert").textContent(), /The chat is set up in a way that does not work\./);
-  assert.match(await chat.getByRole("alert").getAttribute("title"), /model: found no attribute, expected/);
+  assert.match(await chat.getByRole("alert").getAttribute("title"), /model: found null, expected/);
 });
 
 test("two chats share an engine, which is closed with the last of them", async () => {

@@ -8,7 +8,7 @@ const [folder, ...files] = process.argv.slice(1);
 
 /** What a page loads at once. Everything else it loads when it asks for it. */
 const AT_ONCE =
-  /^(abort|error|index|locks|memory|types|version|calls\/(arguments|calls|completions|stream|tokens)|host\/(connection|heartbeat|ladder|page|session|worker-script|rungs\/(dedicated|greeting|private|shared))|models\/(address|kept|source)|prompt-api\/interface)\.js$/;
+  /^(abort|error|index|locks|memory|types|version|calls\/(arguments|calls|stream|tokens)|host\/(connection|heartbeat|ladder|page|session|worker-script|rungs\/(dedicated|greeting|private|shared))|models\/(address|kept|source)|prompt-api\/interface)\.js$/;
 
 /** @param {Uint8Array} bytes */
 const weigh = (bytes) => ({

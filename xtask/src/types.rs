@@ -34,7 +34,7 @@ const DECLARE: [&str; 14] = [
     "--emitDeclarationOnly",
     "--lib",
     // The last are for the types that wasm-bindgen writes.
-    "es2023,dom,dom.iterable,dom.asynciterable,esnext.disposable",
+    "es2024,dom,dom.iterable,dom.asynciterable,esnext.disposable",
 ];
 
 /// What JSDoc cannot say of the element: the tag that the DOM's types know it by.

@@ -1,4 +1,4 @@
-import { RENDERERS } from "./renderers.js";
+import { RENDERERS } from "../texts.js";
 
 /**
  * Asks the page for the code and the formulas in a block that is final.
