@@ -200,6 +200,14 @@ impl Speculation {
         drafts.verified(made.len());
     }
 
+    /// Seconds that the sequences which decode and their drafts take of a step, if known.
+    pub fn decoding(&self, step: &Observed) -> Option<f64> {
+        self.costs.decoding(step)
+    }
+
+    pub fn row_(&self) -> f64 { self.costs.row() }
+    pub fn reading_(&self) -> Option<f64> { self.costs.reading() }
+    pub fn plain_(&self, n: usize) -> Option<f64> { self.costs.plain(n) }
     /// Records a step that is over, as [`Costs::observe`].
     pub fn observe(&mut self, step: Observed, took: Duration, now: Duration) -> Option<f64> {
         self.costs.observe(step, took, now)
@@ -276,7 +284,7 @@ impl Speculation {
         (source, offers[source as usize].drafts.max(least).min(rows))
     }
 
-    /// What a source promises. `chances`: of each possible draft, the likeliest first; `row`: extra seconds
+    /// What a source promises. `chances`: of each possible draft, the likeliest first; `row`: least seconds
     /// of each draft. Without any measurement the rate of steps without drafts is 0.
     fn offer(
         &self,
@@ -291,7 +299,7 @@ impl Speculation {
             let rate = self.costs.plain(sequences).map_or(0.0, |seconds| tokens / seconds);
             return Offer { rate, drafts: 0 };
         }
-        let wait = self.costs.wait();
+        let (wait, least) = (self.costs.wait(), self.costs.plain(sequences).unwrap_or(0.0));
         let times = self.costs.times(source, sequences);
         let batch = self.costs.batch(sequences);
         let (mut offer, mut hope, mut expected) = (Offer::default(), 0.0, 0.0);
@@ -299,7 +307,7 @@ impl Speculation {
             expected += chance;
             // In an arbitrary unit while nothing is known.
             let seconds = times.as_ref().map_or(1.0, |times| times.seconds(drafts));
-            let rate = (tokens + expected) / (seconds + wait + row * drafts as f64);
+            let rate = (tokens + expected) / (seconds.max(least + row * drafts as f64) + wait);
             offer.rate = offer.rate.max(rate);
             let hoped = batch.map_or(rate, |batch| batch.hope_of(source, drafts, rate));
             if hoped > hope {
