@@ -60,7 +60,6 @@ impl Scheduler {
         let step = observed(plan, &result.samples, is_live);
         let decoding = self.speculation.decoding(&step);
         self.pace.observe(rows, computed.min(took.saturating_sub(copying)), decoding);
-        if std::env::var("DBG").is_ok() { eprintln!("rows {rows} took {:.1} dec {:?} {:?} pace {} row {:.3} reading {:?} plain {:?}", took.as_secs_f64()*200.0, decoding.map(|d| d*200.0), step, self.pace.rows(), self.speculation.row_()*200.0, self.speculation.reading_().map(|x| x*200.0), self.speculation.plain_(step.decoding).map(|x| x*200.0)); }
         if let Some(saved) = self.speculation.observe(step, took, now) {
             self.metrics.spec_decode_seconds_saved += saved;
         }

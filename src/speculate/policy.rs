@@ -205,9 +205,6 @@ impl Speculation {
         self.costs.decoding(step)
     }
 
-    pub fn row_(&self) -> f64 { self.costs.row() }
-    pub fn reading_(&self) -> Option<f64> { self.costs.reading() }
-    pub fn plain_(&self, n: usize) -> Option<f64> { self.costs.plain(n) }
     /// Records a step that is over, as [`Costs::observe`].
     pub fn observe(&mut self, step: Observed, took: Duration, now: Duration) -> Option<f64> {
         self.costs.observe(step, took, now)
@@ -280,6 +277,10 @@ impl Speculation {
             true => (Batch::best(&offers), false),
             false => self.costs.batch_mut(sequences).choose(offers),
         };
+        // Beside rows of prompts a draft saves a row and not a step, which is less than a drafter costs.
+        if room.has_prompts && source == Source::Device {
+            return (source, 0);
+        }
         let least = if is_trial { Speculation::TRIAL * sequences } else { 0 };
         (source, offers[source as usize].drafts.max(least).min(rows))
     }
