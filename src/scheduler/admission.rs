@@ -32,15 +32,26 @@ pub(super) enum Room {
 }
 
 impl Scheduler {
-    /// Admits the next waiting request if there are a slot and blocks for it.
+    /// Makes room for the waiting tabs with nothing running, a slot for each.
     ///
-    /// A tab with nothing running does not wait behind a tab that runs several requests of no higher
-    /// rank: the last of these is preempted.
+    /// They do not wait behind a tab that runs several requests of no higher rank: the last of these is
+    /// preempted.
+    pub(super) fn make_slots(&mut self) {
+        let free = self.free_slots.len() + self.draining.len();
+        let turns = self.queue.turns(|tab| self.running_of(tab));
+        let waiting = turns.into_iter().filter(|tab| self.running_of(*tab) == 0);
+        for tab in waiting.skip(free).collect::<Vec<_>>() {
+            if let Some(at) = self.last_blocked().or_else(|| self.victim(tab, true)) {
+                self.preempt_soon(at);
+            }
+        }
+    }
+
+    /// Admits the next waiting request if there are a slot and blocks for it.
     pub(super) fn admit(&mut self, now: Duration) -> bool {
         for tab in self.queue.turns(|tab| self.running_of(tab)) {
             while self.free_slots.is_empty() {
                 if !self.reclaim() {
-                    self.preempt_for(tab, true);
                     return false;
                 }
             }
@@ -59,7 +70,7 @@ impl Scheduler {
                     First::Blocks(cached) => cached,
                     First::Later => return false,
                     First::Missing => {
-                        self.preempt_for(tab, false);
+                        self.preempt_for(tab);
                         return false;
                     }
                 };
@@ -168,7 +179,7 @@ impl Scheduler {
 
     /// Frees blocks for a running sequence: preempts another one.
     pub(super) fn make_room(&mut self) -> Room {
-        if !self.draining.is_empty() || self.running.iter().any(|seq| seq.preempting) {
+        if self.frees_soon() {
             return Room::Later;
         }
         if let [seq] = &self.running[..] {
@@ -194,24 +205,40 @@ impl Scheduler {
 
     /// Preempts a blocked request. Returns false if there is none or a step in flight still uses it.
     fn reclaim(&mut self) -> bool {
-        if !self.draining.is_empty() || self.running.iter().any(|seq| seq.preempting) {
-            return false;
-        }
-        let blocked = (0..self.running.len()).filter(|at| self.running[*at].is_blocked());
-        let last = blocked.max_by_key(|at| self.queue.preemption_order(&self.running[*at]));
-        last.is_some_and(|at| matches!(self.preempt_soon(at), Room::Found))
+        let blocked = self.last_blocked().filter(|_| !self.frees_soon());
+        blocked.is_some_and(|at| matches!(self.preempt_soon(at), Room::Found))
     }
 
-    /// Makes room for a tab with nothing running: preempts the last request of the busiest tab, if that
-    /// tab runs several and the waiting request ranks higher, else one whose time slice is over.
-    fn preempt_for(&mut self, tab: TabId, needs_slot: bool) {
-        if self.running_of(tab) > 0
-            || !self.draining.is_empty()
-            || self.running.iter().any(|seq| seq.preempting)
+    /// Whether a step in flight is about to free a slot and blocks.
+    fn frees_soon(&self) -> bool {
+        !self.draining.is_empty() || self.running.iter().any(|seq| seq.preempting)
+    }
+
+    /// Makes room for a tab for which blocks lack.
+    fn preempt_for(&mut self, tab: TabId) {
+        if self.running_of(tab) == 0
+            && !self.frees_soon()
+            && let Some(at) = self.victim(tab, false)
         {
-            return;
+            self.preempt_soon(at);
         }
-        let busiest = (0..self.running.len()).max_by_key(|at| {
+    }
+
+    /// The running requests that are not about to leave.
+    fn staying(&self) -> impl Iterator<Item = usize> {
+        (0..self.running.len()).filter(|at| !self.running[*at].preempting)
+    }
+
+    /// The last running request that is blocked.
+    fn last_blocked(&self) -> Option<usize> {
+        let blocked = self.staying().filter(|at| self.running[*at].is_blocked());
+        blocked.max_by_key(|at| self.queue.preemption_order(&self.running[*at]))
+    }
+
+    /// The running request that gives way to a tab with nothing running: the last one of the busiest tab,
+    /// if that tab runs several and the waiting request ranks higher, else one whose time slice is over.
+    fn victim(&self, tab: TabId, needs_slot: bool) -> Option<usize> {
+        let busiest = self.staying().max_by_key(|at| {
             let seq = &self.running[*at];
             (self.running_of(seq.tab), self.queue.rank(seq))
         });
@@ -219,13 +246,11 @@ impl Scheduler {
             let seq = &self.running[*at];
             self.running_of(seq.tab) > 1 && self.queue.is_before(tab, seq)
         };
-        if let Some(at) = busiest.filter(may_preempt).or_else(|| self.slice_over(tab, needs_slot)) {
-            self.preempt_soon(at);
-        }
+        busiest.filter(may_preempt).or_else(|| self.slice_over(tab, needs_slot))
     }
 
     fn running_of(&self, tab: TabId) -> usize {
-        self.running.iter().filter(|seq| seq.tab == tab).count()
+        self.staying().filter(|at| self.running[*at].tab == tab).count()
     }
 
     /// A running request that had its time slice and is to be preempted for a waiting one of `tab`. One that
@@ -238,7 +263,7 @@ impl Scheduler {
                 && self.queue.trails(tab, seq.tab)
                 && self.queue.is_before(tab, seq)
         };
-        let over = (0..self.running.len()).filter(over);
+        let over = self.staying().filter(over);
         over.max_by_key(|at| self.queue.standing(self.running[*at].tab))
     }
 

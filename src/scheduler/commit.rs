@@ -55,10 +55,11 @@ impl Scheduler {
         if rows == 0 {
             return;
         }
-        self.pace.observe(rows, computed.min(took.saturating_sub(copying)));
         self.metrics.stepped(rows, computed);
         let is_live = |slot: u32| self.running.iter().any(|seq| seq.slot == slot);
         let step = observed(plan, &result.samples, is_live);
+        let decoding = self.speculation.decoding(&step);
+        self.pace.observe(rows, computed.min(took.saturating_sub(copying)), decoding);
         if let Some(saved) = self.speculation.observe(step, took, now) {
             self.metrics.spec_decode_seconds_saved += saved;
         }

@@ -35,7 +35,7 @@ pub use self::{
     state::Scheduler,
 };
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use self::sequence::Sequence;
 use crate::{
@@ -262,11 +262,12 @@ impl Scheduler {
     /// Records that a request of a tab can be computed from now on. The tab may have had nothing to compute:
     /// no request, or only such as are held or wait for a constraint.
     fn enter(&mut self, id: RequestId, tab: TabId) {
-        let others = self.running.iter().chain(self.queue.iter()).filter(|seq| seq.id != id);
-        let busy: BTreeSet<TabId> =
-            others.filter(|seq| !seq.is_blocked()).map(|seq| seq.tab).collect();
-        if !busy.contains(&tab) {
-            self.queue.enter(tab, &busy);
+        let busy = |seq: &&Sequence| seq.id != id && !seq.is_blocked();
+        let others = || self.running.iter().chain(self.queue.iter()).filter(busy);
+        if others().all(|seq| seq.tab != tab) {
+            let alone = others().next().is_none();
+            let running = self.running.iter().filter(busy).map(|seq| seq.tab);
+            self.queue.enter(tab, alone, running);
         }
     }
 

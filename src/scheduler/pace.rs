@@ -97,8 +97,8 @@ impl Pace {
         token.is_none_or(|token| self.per_row == 0.0 || token < self.per_row)
     }
 
-    /// Records the time of a step.
-    pub fn observe(&mut self, rows: usize, took: Duration) {
+    /// Records the time of a step. `decoding`: seconds that its sequences which decode took of it, if known.
+    pub fn observe(&mut self, rows: usize, took: Duration, decoding: Option<f64>) {
         let took = took.as_secs_f64();
         self.since_restored = self.since_restored.saturating_add(1);
         if self.since_restored > Pace::FORGOTTEN {
@@ -109,14 +109,17 @@ impl Pace {
         } else {
             self.small.add_capped(took);
         }
-        let ((times, factor), small) = (Pace::SLOW, self.small.get().unwrap_or(0.0));
+        let (times, factor) = Pace::SLOW;
+        let small = self.small.get().unwrap_or(0.0).max(decoding.unwrap_or(0.0));
         let target = self.target.max((times * small).min(factor * self.target));
         // Aims below the target, because rows of longer contexts take longer.
         let room = 0.8 * target / took.max(1e-6);
         // Short steps do not predict long ones, and a single outlier must not change much.
         if room < 1.0 || 2 * rows > self.rows {
             let wanted = rows as f64 * room.clamp(0.5, 2.0);
-            self.rows = (wanted as usize).clamp(self.least.min(self.most), self.most);
+            // How slow small steps are has to be measured before large ones are called slow.
+            let least = if self.small.count() > 0.0 { self.least } else { self.least / 2 };
+            self.rows = (wanted as usize).clamp(least.min(self.most), self.most);
         }
     }
 }
@@ -129,7 +132,7 @@ mod tests {
     fn settle(pace: &mut Pace, fixed: f64, row: f64) -> f64 {
         for _ in 0..20 {
             let took = fixed + row * pace.rows() as f64;
-            pace.observe(pace.rows(), Duration::from_secs_f64(took));
+            pace.observe(pace.rows(), Duration::from_secs_f64(took), None);
         }
         fixed + row * pace.rows() as f64
     }
@@ -159,11 +162,11 @@ mod tests {
         let (mut pace, took) = (Pace::new(0.1, 256), |rows| 0.08 + 0.0005 * rows as f64);
         for _ in 0..50 {
             for rows in [2, pace.rows()] {
-                pace.observe(rows, Duration::from_secs_f64(took(rows)));
+                pace.observe(rows, Duration::from_secs_f64(took(rows)), None);
             }
         }
         assert!((96..=160).contains(&pace.rows()), "{} rows", pace.rows());
-        pace.observe(pace.rows(), Duration::from_secs(5));
+        pace.observe(pace.rows(), Duration::from_secs(5), None);
         assert!(pace.rows() >= 48, "one outlier halves them: {} rows", pace.rows());
     }
 
@@ -174,7 +177,7 @@ mod tests {
         for _ in 0..20 {
             let took = 0.36 * pace.rows() as f64;
             longest = longest.max(took);
-            pace.observe(pace.rows(), Duration::from_secs_f64(took));
+            pace.observe(pace.rows(), Duration::from_secs_f64(took), None);
         }
         // Two cost twice as much as one, and no more.
         assert_eq!((pace.rows(), longest), (2, 0.72));
@@ -187,20 +190,20 @@ mod tests {
     fn what_copies_took_is_forgotten() {
         let mut pace = Pace::new(0.2, 256);
         let step = Duration::from_millis(64);
-        pace.observe(64, step);
+        pace.observe(64, step, None);
         for _ in 0..4 {
             assert!(pace.restoring_pays());
             assert_eq!(pace.observe_restored(16, 64, 2 * step), step);
         }
         assert!(!pace.restoring_pays());
-        (0..=Pace::FORGOTTEN).for_each(|_| pace.observe(64, step));
+        (0..=Pace::FORGOTTEN).for_each(|_| pace.observe(64, step, None));
         assert!(pace.restoring_pays());
     }
 
     #[test]
     fn decode_steps_say_nothing_about_prompts() {
         let mut pace = Pace::new(0.2, 256);
-        pace.observe(1, Duration::from_millis(1));
+        pace.observe(1, Duration::from_millis(1), None);
         assert_eq!(pace.rows(), Pace::FIRST);
     }
 }

@@ -45,11 +45,14 @@ impl Scheduler {
     pub fn plan(&mut self, now: Duration) -> StepPlan {
         let mut plan = StepPlan::default();
         self.cache.set_copying(self.pace.restoring_pays());
+        let mut may_admit = self.running.iter().all(|seq| !seq.preempting);
+        if may_admit {
+            self.make_slots();
+        }
         // One waiting request may be admitted.
         let may_come = !self.free_slots.is_empty() && self.queue.iter().any(Sequence::may_run);
         let to_come = self.running.len() + usize::from(may_come);
         let logit_rows = self.capacity.logit_rows;
-        let mut may_admit = true;
         let decoding = self.order(Sequence::decodes);
         // On a slow device, too, all that decode get a row, and a prompt one.
         let rows = self.pace.rows().max(decoding.len() + 1).min(self.capacity.rows);
@@ -75,7 +78,6 @@ impl Scheduler {
                 Room::Later | Room::Gone => may_admit = false,
             }
         }
-        may_admit &= self.running.iter().all(|seq| !seq.preempting);
         // Newly admitted requests share the rows for prefill.
         while may_admit && budget.rows > 0 && self.admit(now) {}
         budget.chunk = self.chunk(budget.rows);

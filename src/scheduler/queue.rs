@@ -2,7 +2,7 @@
 
 use std::{
     cmp::{Ordering, Reverse},
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
 };
 
 use super::{
@@ -22,6 +22,8 @@ pub struct Queue {
     policy: Policy,
     tabs: BTreeMap<TabId, Tab>,
     len: usize,
+    /// Where tabs begin: about as many rows as were computed for the running tab that was served least.
+    level: u64,
 }
 
 #[derive(Debug, Default)]
@@ -53,15 +55,19 @@ impl Queue {
         self.len += 1;
     }
 
-    /// Records that a tab which had nothing to compute has now, beside those that do.
-    pub fn enter(&mut self, tab: TabId, busy: &BTreeSet<TabId>) {
-        let least = busy.iter().map(|tab| self.standing(*tab).1).min();
+    /// Records that a tab which had nothing to compute has now, beside the `running` ones. `alone`: no other
+    /// tab has anything to compute.
+    pub fn enter(&mut self, tab: TabId, alone: bool, running: impl Iterator<Item = TabId>) {
+        let least = running.map(|tab| self.standing(tab).1).min();
         let tab = self.tabs.entry(tab).or_default();
-        // It gets one short turn ahead of the busy ones, and no more. What it was served before is no debt:
-        // nobody else may have wanted those rows.
-        if let Some(least) = least {
-            tab.served = tab.served.clamp(least.saturating_sub(Queue::QUANTUM), least);
+        if alone {
+            self.level = tab.served;
         }
+        // While others are busy it never falls: who begins later is not ahead of those that still wait.
+        self.level = self.level.max(least.unwrap_or(0));
+        // It gets one short turn ahead of the running ones, and no more. What it was served before is no
+        // debt: nobody else may have wanted those rows.
+        tab.served = tab.served.clamp(self.level.saturating_sub(Queue::QUANTUM), self.level);
     }
 
     /// Puts a preempted request back, before all others of its tab.

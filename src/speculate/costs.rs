@@ -91,12 +91,9 @@ impl Costs {
         if step.prompts > 0 {
             let rest = match step.decoding {
                 0 => Some(0.0),
-                sequences => {
-                    self.times(step.source, sequences).map(|times| times.seconds(step.drafts))
-                }
+                _ => self.decoding(&step),
             };
             if let Some((read, rest)) = step.read.zip(rest) {
-                let rest = rest + self.row() * step.drafts as f64;
                 let prompts = &mut self.prompts[usize::from(read)];
                 prompts.add_capped(step.prompts as f64, (took - rest).max(0.0));
                 self.unread_since = if read { self.unread_since + 1 } else { 0 };
@@ -187,6 +184,16 @@ impl Costs {
             return Some(StepTimes { curve, drafts: (other, sequences), factor: plain / usual });
         }
         Some(StepTimes { curve: times(sequences)?.curve(plain)?, drafts: (1, 1), factor: 1.0 })
+    }
+
+    /// Seconds that the sequences which decode and their drafts take of a step, if known.
+    pub fn decoding(&self, step: &Observed) -> Option<f64> {
+        let Observed { source, decoding, drafts, prompts, .. } = *step;
+        let plain = self.batch(decoding).and(self.plain(decoding))?;
+        let seconds = self.times(source, decoding)?.seconds(drafts);
+        // Beside rows of prompts those of drafts cost as much as these.
+        let rows = if prompts > 0 { self.row() * drafts as f64 } else { 0.0 };
+        Some(seconds.max(plain + rows))
     }
 
     /// Whether enough steps with drafts from this source were measured to rely on their times.

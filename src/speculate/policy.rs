@@ -200,6 +200,11 @@ impl Speculation {
         drafts.verified(made.len());
     }
 
+    /// Seconds that the sequences which decode and their drafts take of a step, if known.
+    pub fn decoding(&self, step: &Observed) -> Option<f64> {
+        self.costs.decoding(step)
+    }
+
     /// Records a step that is over, as [`Costs::observe`].
     pub fn observe(&mut self, step: Observed, took: Duration, now: Duration) -> Option<f64> {
         self.costs.observe(step, took, now)
@@ -272,11 +277,15 @@ impl Speculation {
             true => (Batch::best(&offers), false),
             false => self.costs.batch_mut(sequences).choose(offers),
         };
+        // Beside rows of prompts a draft saves a row and not a step, which is less than a drafter costs.
+        if room.has_prompts && source == Source::Device {
+            return (source, 0);
+        }
         let least = if is_trial { Speculation::TRIAL * sequences } else { 0 };
         (source, offers[source as usize].drafts.max(least).min(rows))
     }
 
-    /// What a source promises. `chances`: of each possible draft, the likeliest first; `row`: extra seconds
+    /// What a source promises. `chances`: of each possible draft, the likeliest first; `row`: least seconds
     /// of each draft. Without any measurement the rate of steps without drafts is 0.
     fn offer(
         &self,
@@ -291,7 +300,7 @@ impl Speculation {
             let rate = self.costs.plain(sequences).map_or(0.0, |seconds| tokens / seconds);
             return Offer { rate, drafts: 0 };
         }
-        let wait = self.costs.wait();
+        let (wait, least) = (self.costs.wait(), self.costs.plain(sequences).unwrap_or(0.0));
         let times = self.costs.times(source, sequences);
         let batch = self.costs.batch(sequences);
         let (mut offer, mut hope, mut expected) = (Offer::default(), 0.0, 0.0);
@@ -299,7 +308,7 @@ impl Speculation {
             expected += chance;
             // In an arbitrary unit while nothing is known.
             let seconds = times.as_ref().map_or(1.0, |times| times.seconds(drafts));
-            let rate = (tokens + expected) / (seconds + wait + row * drafts as f64);
+            let rate = (tokens + expected) / (seconds.max(least + row * drafts as f64) + wait);
             offer.rate = offer.rate.max(rate);
             let hoped = batch.map_or(rate, |batch| batch.hope_of(source, drafts, rate));
             if hoped > hope {

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use proptest::{collection::vec, prelude::*};
+use proptest::{collection::vec, option, prelude::*};
 
-use super::{resumed::Fixed, *};
-use crate::scheduler::queue::Queue;
+use super::{resumed::fixed, *};
+use crate::{scheduler::queue::Queue, step::Draft};
 
 fn from_tab(tab: u64, prompt: usize, max_tokens: usize) -> Request {
     Request { tab: TabId(tab), ..request(prompt, max_tokens) }
@@ -85,7 +85,7 @@ fn a_tab_that_waits_for_its_constraint_counts_as_idle() {
     );
 
     add(&mut scheduler, from_tab(0, 95, 5));
-    scheduler.constrain(waits, Box::new(Fixed(vec![TOKEN])), NOW);
+    scheduler.constrain(waits, fixed(&[TOKEN]), NOW);
     let rows = |tab| scheduler.queue.standing(TabId(tab)).1;
     assert!(rows(0) - rows(1) <= Queue::QUANTUM, "a wait earns one turn and no more");
 }
@@ -186,43 +186,134 @@ fn what_a_tab_was_served_before_it_rested_keeps_it_from_nothing() {
     }
 }
 
+/// A request of a random kind.
+#[derive(Clone, Debug)]
+struct Kind {
+    tab: u64,
+    prompt: usize,
+    max_tokens: usize,
+    /// Whether each of its tokens is waited for.
+    waits: bool,
+    speculates: bool,
+    /// After how many steps its constraint comes, if it has one.
+    constraint: Option<usize>,
+}
+
+/// The step at which what compiles constraints is ready: many come at once.
+const READY: usize = 40;
+
+fn kinds(tabs: u64, count: usize) -> impl Strategy<Value = Vec<Kind>> {
+    // One tab asks for more than the others.
+    let tab = prop_oneof![Just(0), 0..tabs];
+    let sizes = (tab, 1..400_usize, 1..300_usize);
+    let constraint = option::of(prop_oneof![Just(READY), 0..100_usize]);
+    let rules = (any::<bool>(), any::<bool>(), constraint);
+    let kind = |((tab, prompt, max_tokens), (waits, speculates, constraint))| Kind {
+        tab,
+        prompt,
+        max_tokens,
+        waits,
+        speculates,
+        constraint,
+    };
+    vec((sizes, rules).prop_map(kind), 0..count)
+}
+
+/// A scheduler at work, with up to two steps in flight.
+struct AtWork<'a> {
+    scheduler: &'a mut Scheduler,
+    in_flight: VecDeque<StepPlan>,
+    now: Duration,
+    /// What a row adds to the millisecond of a step.
+    row: Duration,
+    /// Whether what the executor drafts is accepted.
+    accepts: bool,
+    /// Constraints that are to come: after how many steps, and whose.
+    awaited: Vec<(usize, RequestId)>,
+}
+
+impl<'a> AtWork<'a> {
+    fn new(scheduler: &'a mut Scheduler) -> AtWork<'a> {
+        let (in_flight, awaited) = (VecDeque::new(), Vec::new());
+        let row = Duration::ZERO;
+        AtWork { scheduler, in_flight, now: NOW, row, accepts: false, awaited }
+    }
+
+    fn ask(&mut self, kind: Kind) -> RequestId {
+        let Kind { tab, prompt, max_tokens, waits, speculates, constraint } = kind;
+        let bad_words = if waits { vec![vec![8, 9]] } else { Vec::new() };
+        let constrained = constraint.is_some();
+        let ask = from_tab(tab, prompt, max_tokens);
+        let id = add(self.scheduler, Request { bad_words, speculates, constrained, ..ask });
+        self.awaited.extend(constraint.map(|steps| (steps, id)));
+        id
+    }
+
+    fn is_idle(&self) -> bool {
+        self.scheduler.is_idle() && self.awaited.is_empty()
+    }
+
+    /// Plans steps, and ends the oldest. Returns its rows, and whose tokens came.
+    fn step(&mut self) -> (usize, Vec<RequestId>) {
+        self.plan();
+        self.end()
+    }
+
+    /// Plans steps as long as there is something to compute, until two are in flight.
+    fn plan(&mut self) {
+        while self.in_flight.len() < 2 {
+            let plan = self.scheduler.plan(self.now);
+            if plan.seqs.is_empty() {
+                break;
+            }
+            self.in_flight.push_back(plan);
+        }
+    }
+
+    /// Ends the oldest step in flight, if there is one, and sets the constraints that come meanwhile.
+    fn end(&mut self) -> (usize, Vec<RequestId>) {
+        for (left, id) in std::mem::take(&mut self.awaited) {
+            match left.checked_sub(1) {
+                Some(left) => self.awaited.push((left, id)),
+                None => self.scheduler.constrain(id, fixed(&[TOKEN; 300]), self.now),
+            }
+        }
+        let Some(plan) = self.in_flight.pop_front() else { return (0, Vec::new()) };
+        let took = Duration::from_millis(1) + self.row * plan.rows() as u32;
+        self.now += took;
+        let is_right = |draft: &&Draft| draft.token.map_or(self.accepts, |token| token == TOKEN);
+        let samples = plan.seqs.iter().filter(|seq| seq.sample.is_some()).flat_map(|seq| {
+            let accepted = seq.drafts.iter().take_while(is_right).count();
+            let sample = Sample { slot: seq.slot, token: TOKEN, ..Sample::default() };
+            vec![sample; 1 + accepted]
+        });
+        let result = StepResult { samples: samples.collect(), ..StepResult::default() };
+        self.scheduler.commit(&plan, &result, took, self.now);
+        self.scheduler.check_integrity(self.in_flight.iter());
+        let came = |event| match event {
+            Event::Token { id, .. } => Some(id),
+            _ => None,
+        };
+        (plan.rows(), self.scheduler.take_events().into_iter().filter_map(came).collect())
+    }
+}
+
 /// The steps after which each request got its first token, and the rows that were computed, until all
 /// have ended.
 fn first_tokens(scheduler: &mut Scheduler, ids: &[RequestId]) -> (Vec<usize>, usize) {
     let (mut first, mut rows) = (vec![None; ids.len()], 0);
-    let mut in_flight = VecDeque::new();
+    let mut work = AtWork::new(scheduler);
     for at in 0.. {
-        while in_flight.len() < 2 {
-            let plan = plan(scheduler);
-            if plan.seqs.is_empty() {
-                break;
-            }
-            in_flight.push_back(plan);
+        let (computed, came) = work.step();
+        if computed == 0 {
+            break;
         }
-        let Some(plan) = in_flight.pop_front() else { break };
-        rows += plan.rows();
-        for event in commit(scheduler, &plan, TOKEN) {
-            if let Event::Token { id, .. } = event
-                && let Some(place) = ids.iter().position(|other| *other == id)
-            {
-                first[place].get_or_insert(at);
-            }
+        rows += computed;
+        for place in came.iter().filter_map(|id| ids.iter().position(|other| other == id)) {
+            first[place].get_or_insert(at);
         }
     }
     (first.into_iter().map(|at| at.expect("a token")).collect(), rows)
-}
-
-/// A request of a random kind: its tab, prompt, answer, whether each of its tokens is waited for, and
-/// whether it has drafts.
-type Kind = (u64, usize, usize, bool, bool);
-
-fn kinds(tabs: u64, count: usize) -> impl Strategy<Value = Vec<Kind>> {
-    vec((0..tabs, 1..400_usize, 1..300_usize, any::<bool>(), any::<bool>()), 0..count)
-}
-
-fn of_kind((tab, prompt, max_tokens, waits, speculates): Kind) -> Request {
-    let bad_words = if waits { vec![vec![8, 9]] } else { Vec::new() };
-    Request { bad_words, speculates, ..from_tab(tab, prompt, max_tokens) }
 }
 
 proptest! {
@@ -232,45 +323,43 @@ proptest! {
     fn no_load_and_no_history_keep_a_tab_waiting(
         history in kinds(8, 20),
         load in kinds(7, 40),
-        steps in 8..200_usize,
+        steps in prop_oneof![READY - 2..READY + 4, 8..100_usize],
         prompt in 1..=64_usize,
+        constraint in option::of(0..20_usize),
         drafted in any::<bool>(),
+        adaptive_drafts in any::<bool>(),
+        accepts in any::<bool>(),
+        row in 0..300_u64,
     ) {
         let mut scheduler = with(256, 8, 4000, |options| {
-            (options.max_drafts, options.adaptive_drafts) = (3, false);
+            (options.max_drafts, options.adaptive_drafts) = (3, adaptive_drafts);
         });
         scheduler.capacity.logit_rows = 32;
         let mut scheduler = scheduler.with_device_drafts(if drafted { 3 } else { 0 }, 0);
+        let row = Duration::from_micros(row);
+        let mut work = AtWork { row, accepts, ..AtWork::new(&mut scheduler) };
         for kind in history {
-            add(&mut scheduler, of_kind(kind));
+            work.ask(kind);
         }
-        while !scheduler.is_idle() {
-            step(&mut scheduler);
+        while !work.is_idle() {
+            work.step();
         }
         for kind in load {
-            add(&mut scheduler, of_kind(kind));
+            work.ask(kind);
         }
-        let mut in_flight = VecDeque::new();
-        let mut id = None;
-        for at in 0..steps + 5 {
-            while in_flight.len() < 2 {
-                let plan = plan(&mut scheduler);
-                if plan.seqs.is_empty() {
-                    break;
-                }
-                in_flight.push_back(plan);
-            }
-            if at == steps {
-                id = Some(add(&mut scheduler, from_tab(7, prompt, 5)));
-            }
-            let Some(plan): Option<StepPlan> = in_flight.pop_front() else { continue };
-            if let Some(id) = id && commit(&mut scheduler, &plan, TOKEN).contains(&token(id)) {
-                return Ok(());
-            } else if id.is_none() {
-                commit(&mut scheduler, &plan, TOKEN);
-            }
+        for _ in 0..steps {
+            work.step();
         }
-        prop_assert!(false, "no token in the steps in flight, its own and two more");
+        work.plan();
+        let (waits, speculates) = (false, true);
+        let id = work.ask(Kind { tab: 7, prompt, max_tokens: 5, waits, speculates, constraint });
+        let due = constraint.unwrap_or(0) + 5;
+        let came = (0..due).any(|_| {
+            let (_, came) = work.end();
+            work.plan();
+            came.contains(&id)
+        });
+        prop_assert!(came, "no token in the steps in flight, its own and two more");
     }
 }
 

@@ -9,27 +9,35 @@ fn resumed(prompt: usize, answered: &[u32], max_tokens: usize) -> Request {
 
 /// Allows these tokens, in this order.
 #[derive(Debug)]
-pub struct Fixed(pub Vec<u32>);
+struct Fixed {
+    tokens: Vec<u32>,
+    accepted: usize,
+}
+
+pub fn fixed(tokens: &[u32]) -> Box<dyn Constraint> {
+    Box::new(Fixed { tokens: tokens.to_vec(), accepted: 0 })
+}
 
 impl Constraint for Fixed {
     fn mask(&mut self) -> Result<Vec<u32>> {
-        Ok(vec![self.0.first().map_or(0, |next| 1 << next)])
+        Ok(vec![self.tokens.get(self.accepted).map_or(0, |next| 1 << next)])
     }
 
     fn accept(&mut self, token: u32) -> Result<()> {
-        if self.0.first() != Some(&token) {
+        if self.tokens.get(self.accepted) != Some(&token) {
             return Err(Error::Aborted);
         }
-        self.0.remove(0);
+        self.accepted += 1;
         Ok(())
     }
 
-    fn rollback(&mut self, _: usize) -> Result<()> {
-        unreachable!("no drafts")
+    fn rollback(&mut self, count: usize) -> Result<()> {
+        self.accepted -= count;
+        Ok(())
     }
 
     fn is_complete(&self) -> bool {
-        self.0.is_empty()
+        self.accepted == self.tokens.len()
     }
 }
 
@@ -119,7 +127,7 @@ fn a_late_constraint_gets_the_given_answer() {
         let end = finished(other, FinishReason::Length, 10, 1);
         assert_eq!(commit(&mut scheduler, &first, TOKEN), [token(other), end]);
         assert!(scheduler.is_idle(), "it has only its constraint to wait for");
-        scheduler.constrain(id, Box::new(Fixed(allowed.to_vec())), NOW);
+        scheduler.constrain(id, fixed(allowed), NOW);
         match ended {
             Some(reason) => {
                 assert_eq!(scheduler.take_events(), [finished(id, reason, 20, 2)]);

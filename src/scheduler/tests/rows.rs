@@ -1,7 +1,6 @@
 //! How many rows of a step each sequence gets.
 
-use super::*;
-use crate::sampling::Constraint;
+use super::{resumed::fixed, *};
 
 /// Rows per sequence of the next steps.
 fn counts<const N: usize>(scheduler: &mut Scheduler) -> [Vec<usize>; N] {
@@ -241,31 +240,6 @@ fn a_repetitive_answer_ends() {
     }
 }
 
-/// Allows token 5 twice.
-#[derive(Debug, Default)]
-struct Twice(usize);
-
-impl Constraint for Twice {
-    fn mask(&mut self) -> Result<Vec<u32>> {
-        Ok(vec![1 << 5])
-    }
-
-    fn accept(&mut self, token: u32) -> Result<()> {
-        assert_eq!(token, 5);
-        self.0 += 1;
-        Ok(())
-    }
-
-    fn rollback(&mut self, count: usize) -> Result<()> {
-        self.0 -= count;
-        Ok(())
-    }
-
-    fn is_complete(&self) -> bool {
-        self.0 == 2
-    }
-}
-
 #[test]
 fn a_request_that_waits_for_its_constraint_computes_its_prompt_and_delays_nobody() {
     let mut scheduler = scheduler(64, 4, 20);
@@ -274,8 +248,8 @@ fn a_request_that_waits_for_its_constraint_computes_its_prompt_and_delays_nobody
     assert_eq!(step(&mut scheduler), [(0, 0, 19), (1, 0, 10)]);
     assert_eq!(step(&mut scheduler), [(1, 10, 1)]);
     assert_eq!(plan(&mut scheduler), StepPlan::default());
-    scheduler.constrain(first, Box::new(Twice::default()), NOW);
-    scheduler.constrain(second, Box::new(Twice::default()), NOW); // it has ended
+    scheduler.constrain(first, fixed(&[5, 5]), NOW);
+    scheduler.constrain(second, fixed(&[5, 5]), NOW); // it has ended
 
     let ahead = plan(&mut scheduler);
     assert_eq!(

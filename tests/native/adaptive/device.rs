@@ -5,16 +5,19 @@ use std::{cell::Cell, collections::VecDeque, rc::Rc};
 use tabloom::{
     Result,
     step::{
-        Capacity, Executor, Follow, HostMemory, KvGroups, MAX_DRAFTS, Sample, SeqPlan, StepPlan,
-        StepResult,
+        Capacity, Executor, Follow, HostMemory, KvGroups, MAX_DRAFTS, RowTokens, Sample, SeqPlan,
+        StepPlan, StepResult,
     },
 };
 
-/// A device and its drafter. The unit of time is a step with one row.
+/// A device and its drafter. The unit of time is about that of a step with one row on a GPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
-    /// The time of a step, by its rows.
-    pub rows: fn(usize) -> f64,
+    /// The time of a step: to read the weights, for each row, and for each row more beyond 16, for which
+    /// the weights are read again.
+    pub weights: f64,
+    pub row: f64,
+    pub further: f64,
     /// The CPU side's work between two steps; the device idles meanwhile unless it has another step.
     pub host: f64,
     /// Steps last up to this share more or less.
@@ -60,13 +63,22 @@ impl Text {
     }
 }
 
+impl Device {
+    /// The time of a step with so many rows.
+    pub fn step(&self, rows: usize) -> f64 {
+        let further = rows.saturating_sub(16) as f64;
+        self.weights + self.row * rows as f64 + self.further * further
+    }
+}
+
 pub const SLOTS: usize = 16;
 const VOCAB: u32 = 50_000;
 
-/// The text of a slot.
+/// The text of a slot, which depends on its prompt alone: whatever is drafted, answers are the same.
 #[derive(Default)]
 struct Answer {
     prompt: Vec<u32>,
+    random: fastrand::Rng,
     length: usize,
     phrase: VecDeque<u32>,
 }
@@ -79,6 +91,7 @@ pub struct Modelled {
     /// End of the last step in flight.
     free: f64,
     in_flight: VecDeque<(f64, StepResult)>,
+    seed: u64,
     random: fastrand::Rng,
     /// When the next stall begins; the same times whatever the steps are.
     stall: f64,
@@ -89,28 +102,44 @@ pub struct Modelled {
 impl Modelled {
     pub fn new(device: Device, text: Text, clock: Rc<Cell<f64>>, seed: u64) -> Modelled {
         let [random, stalls] = [seed, seed + 1000].map(fastrand::Rng::with_seed);
-        let (in_flight, answers) = (VecDeque::new(), Default::default());
-        Modelled { device, text, clock, free: 0.0, in_flight, random, stall: 0.0, stalls, answers }
+        Modelled {
+            device,
+            text,
+            clock,
+            free: 0.0,
+            in_flight: VecDeque::new(),
+            seed,
+            random,
+            stall: 0.0,
+            stalls,
+            answers: Default::default(),
+        }
     }
 
     /// The time of a step: the rows, those that the drafter reads, and its drafts, one pass a place.
     fn time(&self, plan: &StepPlan) -> f64 {
-        let Device { rows, drafter, .. } = self.device;
-        let pass = |count: usize| if count == 0 { 0.0 } else { drafter * rows(count) };
+        let Device { drafter, .. } = self.device;
+        let pass = |count| if count == 0 { 0.0 } else { drafter * self.device.step(count) };
         let follows = |seq: &&SeqPlan| seq.follow != Follow::No;
         let drafted = |place: usize| {
             let has = |seq: &&SeqPlan| seq.drafts.get(place).is_some_and(|it| it.token.is_none());
             plan.seqs.iter().filter(has).count()
         };
         let read = plan.seqs.iter().filter(follows).map(SeqPlan::rows).sum();
-        rows(plan.rows()) + pass(read) + (0..MAX_DRAFTS).map(|at| pass(drafted(at))).sum::<f64>()
+        let drafts: f64 = (0..MAX_DRAFTS).map(|place| pass(drafted(place))).sum();
+        self.device.step(plan.rows()) + pass(read) + drafts
     }
 
     /// The next token of an answer, and whether the drafter knows it.
     fn next_token(&mut self, slot: u32) -> (u32, bool) {
         let answer = &mut self.answers[slot as usize];
+        if answer.length == 0 {
+            let mix =
+                |seed: u64, token: &u32| seed.wrapping_mul(31).wrapping_add(u64::from(*token));
+            answer.random = fastrand::Rng::with_seed(answer.prompt.iter().fold(self.seed, mix));
+        }
         if answer.phrase.is_empty() {
-            answer.phrase = self.text.next(&mut self.random, &answer.prompt, answer.length);
+            answer.phrase = self.text.next(&mut answer.random, &answer.prompt, answer.length);
         }
         let rate = match self.device.acceptance {
             Acceptance::Always(rate) => rate,
@@ -121,7 +150,7 @@ impl Modelled {
         };
         answer.length += 1;
         let token = answer.phrase.pop_front().expect("a phrase has a token");
-        (token, self.random.f64() < rate)
+        (token, answer.random.f64() < rate)
     }
 }
 
@@ -148,21 +177,25 @@ impl Executor for Modelled {
     }
 
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
-        let Device { noise, stall, host, rows, .. } = self.device;
+        let Device { noise, stall, host, .. } = self.device;
+        let usual = self.device.step(1);
         self.clock.set(self.clock.get() + host);
         let start = self.free.max(self.clock.get());
         self.free = start + (1.0 + noise * (2.0 * self.random.f64() - 1.0)) * self.time(plan);
         while self.stall < self.free {
             if self.stall >= start {
-                self.free += stall * rows(1);
+                self.free += stall * usual;
             }
-            self.stall -= 100.0 * rows(1) * (1.0 - self.stalls.f64()).ln();
+            self.stall -= 100.0 * usual * (1.0 - self.stalls.f64()).ln();
         }
         let mut result = StepResult::default();
         for seq in &plan.seqs {
             let answer = &mut self.answers[seq.slot as usize];
-            if let (0, tabloom::step::RowTokens::Known(tokens)) = (seq.start, &seq.tokens) {
-                *answer = Answer { prompt: tokens.clone(), ..Answer::default() };
+            if seq.start == 0 {
+                *answer = Answer::default();
+            }
+            if let (0, RowTokens::Known(tokens)) = (answer.length, &seq.tokens) {
+                answer.prompt.extend(tokens);
             }
             let mut drafts = seq.drafts.iter();
             let mut is_accepted = seq.sample.is_some();

@@ -39,7 +39,10 @@ impl Runner {
     /// `drafts`: this many always, or as many as seem to pay.
     pub fn new(device: Device, text: Text, drafts: Option<usize>, seed: u64) -> Runner {
         let clock = Rc::new(Cell::new(0.0));
-        let mut options = Options { adaptive_drafts: drafts.is_none(), ..Options::default() };
+        // More may wait than a site lets them: a fixed number of drafts may be too slow for the load.
+        let (max_queue, max_queue_per_tab) = (usize::MAX, usize::MAX);
+        let mut options = Options { max_queue, max_queue_per_tab, ..Options::default() };
+        options.adaptive_drafts = drafts.is_none();
         options.max_drafts = drafts.unwrap_or(options.max_drafts);
         let executor = Modelled::new(device, text, clock.clone(), seed);
         let now = clock.clone();

@@ -3,49 +3,31 @@
 
 mod device;
 mod load;
+mod profile;
+
+use rayon::prelude::*;
 
 use device::{Acceptance, Device, Text};
-use load::{Arrivals, Load, Runner};
+use load::{Arrivals, Runner};
+use profile::{CHAT, CPU, GPU, INTEGRATED, LONG, NOISY, Profile, SHORT, SOFTWARE, load};
 
 /// Drafts per sequence that adaptive ones are compared with.
 const FIXED: [usize; 4] = [1, 2, 4, 7];
 /// Learning depends on luck: times are of this many runs.
-const SEEDS: u64 = 3;
+const RUNS: u64 = 3;
+/// Profiles that are drawn.
+const DRAWN: u64 = 100;
 /// Answered tokens of a run, and of the one before it in which the engine learns.
 const TOKENS: [usize; 2] = [2000, 8000];
 
-/// The weights are read once for up to 16 rows.
-const GPU: Device =
-    device(|rows| 1.0 + 0.003 * rows.min(16) as f64 + 0.05 * rows.saturating_sub(16) as f64);
-/// Rows are almost all that a step takes.
-const SOFTWARE: Device = device(|rows| 0.2 + 0.8 * rows as f64);
-const CPU: Device = device(|rows| 0.9 + 0.1 * rows as f64);
-/// A step takes 80 ms, and each row half a millisecond.
-const INTEGRATED: Device = device(|rows| 16.0 + 0.1 * rows as f64);
-/// Others use the device as well.
-const NOISY: Device = Device { noise: 0.3, stall: 10.0, ..GPU };
-
-const fn device(rows: fn(usize) -> f64) -> Device {
-    let acceptance = Acceptance::Always(0.0);
-    Device { rows, host: 0.1, noise: 0.05, stall: 1.0, drafter: 0.0, acceptance }
-}
-
-const SHORT: (usize, usize) = (4, 30);
-const CHAT: (usize, usize) = (4, 200);
-const LONG: (usize, usize) = (300, 800);
-
-fn load(text: Text, (least, most): (usize, usize), arrivals: Arrivals) -> Load {
-    Load { text, prompts: 20..200, answers: least..most, arrivals }
-}
-
 /// The gain over no drafts: with adaptive ones, and with the best fixed number of them.
-fn gains(device: Device, load: &Load) -> [f64; 2] {
+fn gains(Profile { device, load }: &Profile) -> [f64; 2] {
     let time = |drafts: Option<usize>| {
         let run = |seed| {
-            let mut runner = Runner::new(device, load.text, drafts, seed);
+            let mut runner = Runner::new(*device, load.text, drafts, seed);
             TOKENS.map(|tokens| runner.run(load, tokens))[1]
         };
-        (0..SEEDS).map(run).sum::<f64>()
+        (0..RUNS).map(run).sum::<f64>()
     };
     let off = time(Some(0));
     let fixed = FIXED.map(|drafts| off / time(Some(drafts)));
@@ -57,7 +39,7 @@ fn check(device: Device) {
     let always = Acceptance::Always;
     let switching = Acceptance::Switching(0.9, 0.2, 60);
     let closed = Arrivals::Closed;
-    let open = Arrivals::Open(150.0 * (device.rows)(4));
+    let open = Arrivals::Open(150.0 * device.step(4));
     let cases = [
         (0.05, always(0.6), load(Text::Fresh, LONG, closed(1))),
         (0.05, always(0.85), load(Text::Phrases, CHAT, closed(4))),
@@ -71,8 +53,9 @@ fn check(device: Device) {
         (0.0, always(0.0), load(Text::Copies, SHORT, closed(2))),
     ];
     for (drafter, acceptance, load) in cases {
-        let [adaptive, best] = gains(Device { drafter, acceptance, ..device }, &load);
-        let what = format!("drafter {drafter}, {acceptance:?}, {load:?}: {adaptive}, fixed {best}");
+        let profile = Profile { device: Device { drafter, acceptance, ..device }, load };
+        let [adaptive, best] = gains(&profile);
+        let what = format!("{profile:?}: {adaptive}, fixed {best}");
         println!("{what}");
         assert!(adaptive > 0.97, "slower than without drafts: {what}");
         assert!(adaptive > 0.95 * best, "slower than a fixed number of drafts: {what}");
@@ -102,4 +85,16 @@ fn on_a_slow_integrated_gpu() {
 #[test]
 fn on_a_gpu_that_others_use_too() {
     check(NOISY);
+}
+
+#[test]
+fn on_devices_and_loads_that_seeds_draw() {
+    let judged = (0..DRAWN).into_par_iter().map(|seed| (seed, gains(&Profile::drawn(seed))));
+    let judged: Vec<(u64, [f64; 2])> = judged.collect();
+    for (seed, [adaptive, best]) in judged {
+        let what = format!("seed {seed}, {:?}: {adaptive}, fixed {best}", Profile::drawn(seed));
+        println!("{what}");
+        assert!(adaptive > 0.97, "slower than without drafts: {what}");
+        assert!(adaptive > 0.95 * best, "slower than a fixed number of drafts: {what}");
+    }
 }
