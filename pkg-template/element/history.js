@@ -134,7 +134,7 @@ function ofVersions(versions, where) {
   const shown = Array.isArray(versions) ? versions.filter((one) => one === null).length : 0;
   if (shown !== 1) throw wrong(where, versions, "a list with null for the one that is shown");
   return versions.map((/** @type {any} */ one, /** @type {number} */ i) => {
-    if (one?.length === 0) throw wrong(`${where}[${i}]`, one, "messages");
+    if (one !== null && !one.length) throw wrong(`${where}[${i}]`, one, "messages");
     return one && copied(one, `${where}[${i}]`);
   });
 }

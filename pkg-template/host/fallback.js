@@ -220,7 +220,7 @@ class Fallback {
    */
   async #post(path, { speculative_decoding, ...request }, life) {
     const { baseURL, model, apiKey } = this.#server;
-    const key = typeof apiKey === "function" ? await patient(asked(apiKey), life) : apiKey;
+    const key = typeof apiKey === "function" ? await patient(Promise.resolve(apiKey()), life) : apiKey;
     const headers = new Headers({ "content-type": "application/json", ...authorization(key) });
     const init = { method: "POST", headers, body: toJson({ ...request, model }), signal: life.signal };
     const response = await patient(fetch(`${baseURL}/${path}`, init).catch(unreachable), life);
@@ -242,8 +242,9 @@ async function stream(call, response, relay) {
     if (data === "[DONE]") return call.answer({ type: "end" });
     const chunk = parse(data);
     if (chunk.error) throw serverError(chunk.error, response.status);
+    if (!Array.isArray(chunk.choices)) throw foreign(data);
     await relay.take();
-    const [choice] = chunk.choices ?? [];
+    const [choice] = chunk.choices;
     // This stream is never asked again, so its tokens do not matter, only whether the choice has ended.
     const ended = choice?.finish_reason ? 0 : null;
     call.answer({ type: "chunk", value: { ...chunk, served_by: "fallback" }, tokens: [], ended });
@@ -309,8 +310,13 @@ function parse(text) {
   } catch {
     // Reported below.
   }
+  throw foreign(text);
+}
+
+/** @param {string} text that is no answer */
+function foreign(text) {
   const found = JSON.stringify(text.slice(0, 40));
-  throw failed("malformed", `the fallback's server sent ${found}, expected an answer of OpenAI's API`);
+  return failed("malformed", `the fallback's server sent ${found}, expected an answer of OpenAI's API`);
 }
 
 /**
@@ -397,19 +403,6 @@ function authorization(key) {
     );
   }
   return headers;
-}
-
-/**
- * The key that the page gives.
- *
- * @param {() => unknown} apiKey
- */
-async function asked(apiKey) {
-  try {
-    return await apiKey();
-  } catch (thrown) {
-    throw unread("fallback.apiKey", thrown);
-  }
 }
 
 /** @param {string | URL} address */

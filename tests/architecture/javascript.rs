@@ -37,7 +37,7 @@ const IMPORTS: [(&str, &[&str]); 14] = [
     ("worker", &["models", "wasm"]),
     ("host", &["host/rungs", "models"]),
     ("host/rungs", &["host/page"]),
-    ("probe", &["host", "models"]),
+    ("probe", &["host", "models", "calls/arguments"]),
     ("calls", &[]),
     ("models", &["calls/arguments"]),
     ("prompt-api", &[]),
@@ -46,8 +46,8 @@ const IMPORTS: [(&str, &[&str]); 14] = [
 ];
 
 /// What every module may import.
-const LEAVES: [&str; 8] =
-    ["abort", "error", "iterable", "json", "locks", "memory", "types", "version"];
+const LEAVES: [&str; 9] =
+    ["abort", "error", "found", "iterable", "json", "locks", "memory", "types", "version"];
 
 /// Paths from the root of the repository to sources.
 type Sources = BTreeMap<String, String>;

@@ -814,12 +814,12 @@ test("what was edited or answered again stays as a version, with all that follow
         return error.message;
       }
     }, versions);
-  assert.match(await refused([]), /messages\[0\]\.versions: expected an array with null/);
+  assert.match(await refused([]), /messages\[0\]\.versions: found \[\], expected a list with null/);
   for (const none of [[], 0, "", false, {}]) {
     const expected = `messages[0].versions[1]: found ${JSON.stringify(none)}, expected messages`;
     assert.equal(await refused([null, none]), expected);
   }
-  assert.match(await refused([null, "x"]), /^messages\[0\]\.versions\[1\]: found string, expected an array/);
+  assert.match(await refused([null, "x"]), /^messages\[0\]\.versions\[1\]: found "x", expected a list/);
   assert.match(await refused([[{ role: "root" }], null]), /^messages\[0\]\.versions\[0\]\[0\]\.role: found "root"/);
   assert.deepEqual(await messages(page), whole);
 });

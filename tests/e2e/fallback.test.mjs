@@ -350,6 +350,8 @@ test("streams are read however they are cut, and may break", async () => {
     [[piece("a")], "a", "truncated"],
     [[piece("a"), `data: {"error": {"message": "full", "code": "overloaded"}}\n\n`], "a", "overloaded"],
     [["data: {\n\n"], "", "malformed"],
+    [[piece("a"), chunk({ choices: {} })], "a", "malformed"],
+    [[piece("a"), chunk({})], "a", "malformed"],
   ]) {
     respond = events(...parts);
     const read = await reading();
