@@ -11,13 +11,14 @@
 import { Chat } from "./element/chat.js";
 import { ChatEngine } from "./element/engine.js";
 import { History, checked, wrong } from "./element/history.js";
-import { RENDERERS, TEXTS } from "./element/texts.js";
+import { RENDERERS } from "./element/prose/renderers.js";
+import { TEXTS } from "./element/texts.js";
 
 /** @typedef {import("./element/types.js").TabloomChatMessage} TabloomChatMessage */
 /** @typedef {import("./element/types.js").TabloomChatState} TabloomChatState */
 /** @typedef {import("./element/types.js").TabloomChatEventMap} TabloomChatEventMap */
-/** @typedef {import("./element/texts.js").CodeRenderer} CodeRenderer */
-/** @typedef {import("./element/texts.js").MathRenderer} MathRenderer */
+/** @typedef {import("./element/prose/renderers.js").CodeRenderer} CodeRenderer */
+/** @typedef {import("./element/prose/renderers.js").MathRenderer} MathRenderer */
 /** @typedef {typeof import("./element/view/later.js").ALL} Texts */
 /** @typedef {import("./index.js").Engine} Engine */
 /** @typedef {import("./types.js").LoadOptions} LoadOptions */
@@ -358,11 +359,7 @@ export class TabloomChat extends Base {
   }
 
   set engine(engine) {
-    try {
-      void engine?.chat.completions.create.name;
-    } catch {
-      throw wrong("engine", typeof engine, "one of Engine.load");
-    }
+    if (engine && !engine.chat) throw wrong("engine", engine, "one of Engine.load");
     this.#chat.leave();
     this.#engine.current = engine;
     this.#chat.fail(null);

@@ -9,8 +9,10 @@ export const OF_LOAD =
 /** Why they are refused. */
 export const refusal = () => import("./refusal.js");
 
-/** Most levels of a value, and characters of it as JSON, with some for each that is in it: the engine reads little more. */
-const [LEVELS, LONGEST, EACH] = [100, 20_000_000, 8];
+/** Most levels of a value; the engine reads little more. */
+const LEVELS = 100;
+/** Most characters of it as JSON, with eight for each value in it. */
+const LONGEST = 20_000_000;
 
 /** @typedef {[holder: any, name: string | number][]} Trail the way to the value that is being copied */
 
@@ -31,7 +33,7 @@ export async function plain(value, use) {
   /** @param {unknown} it what JSON has, or leaves out */
   const spent = (it) => {
     const text = JSON.stringify(it);
-    left -= `${text}`.length + EACH;
+    left -= `${text}`.length + 8;
     if (left < 0) throw `more than ${LONGEST} characters`;
     return text && it;
   };

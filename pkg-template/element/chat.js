@@ -140,7 +140,7 @@ export class Chat {
    * @returns {Promise<TabloomChatMessage | null>}
    */
   async send(text, edited) {
-    if (this.busy) throw wrong("text", "busy", "a chat that is not: wait, or call stop()");
+    if (this.busy) throw wrong("text", "a busy chat", "to wait for it, or for stop()");
     if (typeof text !== "string") throw wrong("text", typeof text, "a text");
     const content = text.trim();
     if (!content) return null;

@@ -98,10 +98,11 @@ function joined(kept, messages) {
  */
 export function checked(messages) {
   try {
-    return copied(JSON.parse(JSON.stringify(messages)), "messages");
-  } catch (/** @type {any} */ error) {
-    throw error?.code ? error : invalid("messages", "found what cannot be read, expected what JSON has");
+    messages = JSON.parse(JSON.stringify(messages));
+  } catch {
+    throw wrong("messages", "what cannot be read", "JSON");
   }
+  return copied(messages, "messages");
 }
 
 /**

@@ -1,4 +1,4 @@
-import { RENDERERS } from "../texts.js";
+import { RENDERERS } from "./renderers.js";
 
 /**
  * Asks the page for the code and the formulas in a block that is final.

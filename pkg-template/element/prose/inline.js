@@ -1,5 +1,5 @@
 // Inline Markdown: emphasis, code, links and formulas, as plain data, in linear time.
-import { RENDERERS } from "../texts.js";
+import { RENDERERS } from "./renderers.js";
 
 /**
  * @typedef {string | Span} Inline

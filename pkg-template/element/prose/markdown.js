@@ -1,6 +1,6 @@
 // Blocks of a subset of Markdown, as plain data. Every step is linear in the text, and no line depends on a
 // later one, so that in a growing text all blocks but the last are final.
-import { RENDERERS } from "../texts.js";
+import { RENDERERS } from "./renderers.js";
 
 /**
  * @typedef {{type: "paragraph", text: string}

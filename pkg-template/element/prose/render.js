@@ -3,7 +3,8 @@ import { html, icon, morph } from "../dom.js";
 import { COPY } from "../icons.js";
 import { inline } from "./inline.js";
 import { linesOf, parse } from "./markdown.js";
-import { RENDERERS, TEXTS } from "../texts.js";
+import { RENDERERS } from "./renderers.js";
+import { TEXTS } from "../texts.js";
 
 /** @import { Inline } from "./inline.js" */
 /** @import { Block } from "./markdown.js" */
