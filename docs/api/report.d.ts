@@ -3,8 +3,8 @@ import { TEXTS } from "./element/texts.js";
 export type TabloomChatMessage = import("./element/types.js").TabloomChatMessage;
 export type TabloomChatState = import("./element/types.js").TabloomChatState;
 export type TabloomChatEventMap = import("./element/types.js").TabloomChatEventMap;
-export type CodeRenderer = import("./element/texts.js").CodeRenderer;
-export type MathRenderer = import("./element/texts.js").MathRenderer;
+export type CodeRenderer = import("./element/prose/renderers.js").CodeRenderer;
+export type MathRenderer = import("./element/prose/renderers.js").MathRenderer;
 export type Texts = typeof import("./element/view/later.js").ALL;
 export type Engine = import("./index.js").Engine;
 export type LoadOptions = import("./types.js").LoadOptions;
@@ -17,8 +17,8 @@ export declare class TabloomChat extends Base {
     static get texts(): typeof TEXTS & Partial<Texts>;
     static set texts(some: Partial<Texts>);
     static renderers: {
-        code: import("./element/texts.js").CodeRenderer | null;
-        math: import("./element/texts.js").MathRenderer | null;
+        code: import("./element/prose/renderers.js").CodeRenderer | null;
+        math: import("./element/prose/renderers.js").MathRenderer | null;
     };
     static observedAttributes: string[];
     constructor();
@@ -195,8 +195,9 @@ export { Chat } from "./chat.js";
 export { grow, html, icon } from "./dom.js";
 export { History, checked } from "./history.js";
 export { Rendered } from "./prose/render.js";
+export { RENDERERS } from "./prose/renderers.js";
 export { unquote } from "./quotes.js";
-export { RENDERERS, TEXTS } from "./texts.js";
+export { TEXTS } from "./texts.js";
 export { titleOf } from "./title.js";
 export { amountOf } from "./view/amount.js";
 export { Follower } from "./view/follower.js";
@@ -209,6 +210,14 @@ export declare class Rendered {
     constructor(parent: Element);
     show(source: string, growing: boolean): Element[];
 }
+
+// element/prose/renderers.d.ts
+export type CodeRenderer = (text: string, language: string) => Node | null | Promise<Node | null>;
+export type MathRenderer = (tex: string, display: boolean) => Node | null | Promise<Node | null>;
+export declare const RENDERERS: {
+    code: CodeRenderer | null;
+    math: MathRenderer | null;
+};
 
 // element/quotes.d.ts
 export type Quote = {
@@ -261,12 +270,6 @@ export declare const TEXTS: {
     attach: string;
     attachments: string;
     read: string;
-};
-export type CodeRenderer = (text: string, language: string) => Node | null | Promise<Node | null>;
-export type MathRenderer = (tex: string, display: boolean) => Node | null | Promise<Node | null>;
-export declare const RENDERERS: {
-    code: CodeRenderer | null;
-    math: MathRenderer | null;
 };
 
 // element/texts/index.d.ts

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { inline } from "../../pkg-template/element/prose/inline.js";
 import { linesOf, parse } from "../../pkg-template/element/prose/markdown.js";
-import { RENDERERS } from "../../pkg-template/element/texts.js";
+import { RENDERERS } from "../../pkg-template/element/prose/renderers.js";
 import { launch } from "./browser.mjs";
 import { serve } from "./server.mjs";
 import { randomFrom } from "./tabs/site/random.mjs";
