@@ -191,6 +191,7 @@ export const PLANTED = {
     file: "worker.js",
     find: "for (const port of ports) notify(port, error);",
     replace: "",
+    seed: 300,
   },
   "a worker keeps ports that never spoke": {
     file: "worker.js",
