@@ -34,7 +34,7 @@ after(async () => {
 /** Runs in the page. */
 async function prepare(folder) {
   const { Rendered } = await import(`${folder}render.js`);
-  const { RENDERERS } = await import(`${folder}../texts.js`);
+  const { RENDERERS } = await import(`${folder}renderers.js`);
   const NAMES =
     "P H3 H4 H5 H6 HR DIV SPAN BUTTON SVG PATH PRE CODE BLOCKQUOTE UL OL LI TABLE THEAD TBODY TR TH TD A EM STRONG DEL BR".split(
       " ",
