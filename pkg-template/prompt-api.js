@@ -14,7 +14,6 @@
 import { unlessAborted, whenAborted } from "./abort.js";
 import { OF_LOAD } from "./calls/arguments.js";
 import { invalid, kindOf } from "./error.js";
-import { noValue, unread } from "./found.js";
 import { copied, interfaceOf } from "./prompt-api/interface.js";
 
 export {
@@ -47,7 +46,7 @@ const OF_SESSIONS = {
  */
 export function languageModel(source, options) {
   const { preferBrowser = false, ...others } = read(options);
-  if (source == null) throw noValue("model", source, "what Engine.load takes");
+  if (source == null) throw invalid("model", `found ${source}, expected what Engine.load takes`);
   const names = OF_LOAD.split(" ")
     .map((name) => name.split(":")[0])
     .filter((name) => !OF_SESSIONS[name]);
@@ -66,12 +65,12 @@ export function languageModel(source, options) {
  * @param {LanguageModelLoadOptions | null} [options]
  */
 function read(options) {
-  if (options != null && kindOf(options) !== "Object") throw noValue("options", options, "an object");
   try {
-    return { ...options };
-  } catch (thrown) {
-    throw unread("options", thrown);
+    if (kindOf(options ?? {}) === "Object") return { ...options };
+  } catch {
+    // A getter throws.
   }
+  throw invalid("options", `found ${kindOf(options)}, expected an object of plain values`);
 }
 
 /**

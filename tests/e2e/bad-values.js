@@ -178,6 +178,16 @@ export function put(template, place, value) {
   return copy;
 }
 
+/** What an error says of itself, if that can be read. */
+function told(error) {
+  try {
+    const { name, code, param, message } = error ?? {};
+    return { name, code, param, message: `${message}` };
+  } catch {
+    return { name: "what cannot be read" };
+  }
+}
+
 /**
  * Calls with each of the values. Gives the names of those that were taken, and what is wrong with how others were
  * refused: by no typed error, by one that names no place or another, or that is as long as what it is about.
@@ -198,11 +208,10 @@ export async function tried(call, place, { heard = () => 0, among = (name) => !H
       await call(make(frame.contentWindow), name);
       taken.push(name);
     } catch (/** @type {any} */ error) {
-      const { name: type, code, param, message } = error ?? {};
+      const { name: type, code, param, message } = told(error);
       const isTyped = type === "TabloomError" && code === "invalid_request";
       const isNamed = isTyped && param?.startsWith(place) && message.startsWith(`${param}: `);
-      if (!isNamed || message.length > 1000)
-        wrong.push(`${name}: ${type} ${code} ${param} ${`${message}`.slice(0, 200)}`);
+      if (!isNamed || message.length > 1000) wrong.push(`${name}: ${type} ${code} ${param} ${message?.slice(0, 200)}`);
       else if (heard() > before) wrong.push(`${name}: heard of, though refused`);
     }
   }
