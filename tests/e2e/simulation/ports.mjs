@@ -180,6 +180,6 @@ export class Channels {
   }
 
   broadcast(name, data, to = (/** @type {Channel} */ _channel) => true) {
-    for (const channel of this.#open.get(name) ?? []) if (to(channel)) channel.receive(data);
+    for (const channel of this.#open.get(name) ?? []) if (to(channel)) channel.receive(structuredClone(data));
   }
 }
