@@ -134,6 +134,7 @@ export const PLANTED = {
     file: "candidate.js",
     find: "(leading ??= this.#lead(signal))",
     replace: "this.#lead(signal)",
+    seed: 200,
   },
   "a leader's epoch may be anything": {
     file: "candidate.js",
