@@ -124,7 +124,7 @@ export const PLANTED = {
     find: "(lock = takeLock())",
     replace: "{}",
   },
-  "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "", seed: 1000 },
+  "a page is connected twice": { file: "worker.js", find: " && !known(data.channel)", replace: "" },
   "a page does not ask for the leader's": {
     file: "leader.js",
     find: "answered = askWhenShown(port, () => lobby.postMessage(ask), life);",
@@ -134,6 +134,7 @@ export const PLANTED = {
     file: "candidate.js",
     find: "(leading ??= this.#lead(signal))",
     replace: "this.#lead(signal)",
+    seed: 200,
   },
   "a leader's epoch may be anything": {
     file: "candidate.js",

@@ -95,8 +95,11 @@ export class Channel extends Target {
     super();
     this.realm = realm;
     this.name = name;
-    realm.channels.add(this);
     const { world, browser } = realm;
+    // Each engine of a page listens in the lobby.
+    const isOpen = [...realm.channels].some((other) => other.name === name);
+    if (isOpen && !/lobby/.test(name)) world.blame(`${realm.name} has the channel ${name} twice`);
+    realm.channels.add(this);
     world.send(realm.up, () => {
       if (this.closed) return;
       browser.channels.add(this);
