@@ -97,7 +97,8 @@ impl Pace {
         token.is_none_or(|token| self.per_row == 0.0 || token < self.per_row)
     }
 
-    /// Records the time of a step. `decoding`: seconds that its sequences which decode took of it, if known.
+    /// Records the time of a step. `decoding`: seconds that the sequences which decode, and their drafts, took
+    /// of it, if known.
     pub fn observe(&mut self, rows: usize, took: Duration, decoding: Option<f64>) {
         let took = took.as_secs_f64();
         self.since_restored = self.since_restored.saturating_add(1);
@@ -168,6 +169,24 @@ mod tests {
         assert!((96..=160).contains(&pace.rows()), "{} rows", pace.rows());
         pace.observe(pace.rows(), Duration::from_secs(5), None);
         assert!(pace.rows() >= 48, "one outlier halves them: {} rows", pace.rows());
+    }
+
+    #[test]
+    fn where_only_large_steps_come_a_small_one_is_measured() {
+        let mut pace = Pace::new(0.1, 256);
+        settle(&mut pace, 0.08, 0.0005);
+        assert!((96..=160).contains(&pace.rows()), "{} rows", pace.rows());
+    }
+
+    #[test]
+    fn what_drafts_take_of_a_step_is_not_taken_from_prompts() {
+        let mut pace = Pace::new(0.1, 256);
+        settle(&mut pace, 0.08, 0.0005);
+        for _ in 0..20 {
+            let took = Duration::from_secs_f64(0.13 + 0.0005 * pace.rows() as f64);
+            pace.observe(pace.rows(), took, Some(0.13));
+        }
+        assert!((96..=160).contains(&pace.rows()), "{} rows", pace.rows());
     }
 
     #[test]

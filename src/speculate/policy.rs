@@ -265,9 +265,13 @@ impl Speculation {
         let row = if room.has_prompts { self.costs.row() } else { 0.0 };
         let offers = Source::ALL.map(|source| {
             // Steps with prompts cannot be measured: they have only drafts of which enough is known.
-            let may_try =
-                source == Source::None || !room.has_prompts || self.costs.is_known(source);
-            if !may_try || source == Source::Device && self.device == 0 {
+            let may_try = match source {
+                Source::None => true,
+                Source::Lookup => !room.has_prompts || self.costs.is_known(source),
+                // Beside prompts a draft saves a row and not a step, which is less than a drafter costs.
+                Source::Device => !room.has_prompts && self.device > 0,
+            };
+            if !may_try {
                 return Offer::default();
             }
             let chances = drafts[source as usize].iter().map(|(chance, _)| *chance);
@@ -277,10 +281,6 @@ impl Speculation {
             true => (Batch::best(&offers), false),
             false => self.costs.batch_mut(sequences).choose(offers),
         };
-        // Beside rows of prompts a draft saves a row and not a step, which is less than a drafter costs.
-        if room.has_prompts && source == Source::Device {
-            return (source, 0);
-        }
         let least = if is_trial { Speculation::TRIAL * sequences } else { 0 };
         (source, offers[source as usize].drafts.max(least).min(rows))
     }
