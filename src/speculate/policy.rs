@@ -73,7 +73,8 @@ impl Proposal {
 impl Speculation {
     /// Least drafts per sequence in a trial.
     const TRIAL: usize = 2;
-    /// Reading a prompt is sure to cost, what it saves is not: it has to be more by this factor.
+    /// Reading a prompt, or drafting beside one, is sure to cost a drafter's time. What it saves is not sure,
+    /// beside a prompt often a row and no step: it has to be more by this factor.
     const READING: f64 = 1.5;
 
     /// Speculation with up to `most` drafts per sequence: always, or with `adaptive` as far as they pay.
@@ -265,17 +266,17 @@ impl Speculation {
         let row = if room.has_prompts { self.costs.row() } else { 0.0 };
         let offers = Source::ALL.map(|source| {
             // Steps with prompts cannot be measured: they have only drafts of which enough is known.
-            let may_try = match source {
-                Source::None => true,
-                Source::Lookup => !room.has_prompts || self.costs.is_known(source),
-                // Beside prompts a draft saves a row and not a step, which is less than a drafter costs.
-                Source::Device => !room.has_prompts && self.device > 0,
-            };
-            if !may_try {
+            let may_try =
+                source == Source::None || !room.has_prompts || self.costs.is_known(source);
+            if !may_try || source == Source::Device && self.device == 0 {
                 return Offer::default();
             }
             let chances = drafts[source as usize].iter().map(|(chance, _)| *chance);
-            self.offer(source, sequences, chances, rows, row)
+            let mut offer = self.offer(source, sequences, chances, rows, row);
+            if room.has_prompts && source == Source::Device {
+                offer.rate /= Speculation::READING;
+            }
+            offer
         });
         let (source, is_trial) = match room.has_prompts {
             true => (Batch::best(&offers), false),

@@ -13,21 +13,21 @@ use profile::{CHAT, CPU, GPU, INTEGRATED, LONG, NOISY, Profile, SHORT, SOFTWARE,
 
 /// Drafts per sequence that adaptive ones are compared with.
 const FIXED: [usize; 4] = [1, 2, 4, 7];
-/// Learning depends on luck: times are of this many runs.
+/// Learning depends on luck: times are of several runs.
 const RUNS: u64 = 3;
-/// Profiles that are drawn.
-const DRAWN: u64 = 48;
+/// Profiles that are drawn, and the runs of each.
+const DRAWN: (u64, u64) = (48, 2);
 /// Answered tokens of a run, and of the one before it in which the engine learns.
 const TOKENS: [usize; 2] = [2000, 8000];
 
 /// The gain over no drafts: with adaptive ones, and with the best fixed number of them.
-fn gains(Profile { device, load }: &Profile) -> [f64; 2] {
+fn gains(Profile { device, load }: &Profile, runs: u64) -> [f64; 2] {
     let time = |drafts: Option<usize>| {
         let run = |seed| {
             let mut runner = Runner::new(*device, load.text, drafts, seed);
             TOKENS.map(|tokens| runner.run(load, tokens))[1]
         };
-        (0..RUNS).map(run).sum::<f64>()
+        (0..runs).map(run).sum::<f64>()
     };
     let off = time(Some(0));
     let fixed = FIXED.map(|drafts| off / time(Some(drafts)));
@@ -54,7 +54,7 @@ fn check(device: Device) {
     ];
     for (drafter, acceptance, load) in cases {
         let profile = Profile { device: Device { drafter, acceptance, ..device }, load };
-        let [adaptive, best] = gains(&profile);
+        let [adaptive, best] = gains(&profile, RUNS);
         let what = format!("{profile:?}: {adaptive}, fixed {best}");
         println!("{what}");
         assert!(adaptive > 0.97, "slower than without drafts: {what}");
@@ -90,8 +90,9 @@ fn on_a_gpu_that_others_use_too() {
 /// A seed that fails is named, and draws the same profile in each run.
 #[test]
 fn on_devices_and_loads_that_seeds_draw() {
-    let judged = (0..DRAWN).into_par_iter().map(|seed| (seed, gains(&Profile::drawn(seed))));
-    let judged: Vec<(u64, [f64; 2])> = judged.collect();
+    let (profiles, runs) = DRAWN;
+    let judge = |seed| (seed, gains(&Profile::drawn(seed), runs));
+    let judged: Vec<(u64, [f64; 2])> = (0..profiles).into_par_iter().map(judge).collect();
     let mut behind = 0;
     for (seed, [adaptive, best]) in judged {
         let what = format!("seed {seed}, {:?}: {adaptive}, fixed {best}", Profile::drawn(seed));
@@ -100,5 +101,5 @@ fn on_devices_and_loads_that_seeds_draw() {
         assert!(adaptive > 0.92 * best, "much slower than a fixed number of drafts: {what}");
         behind += usize::from(adaptive <= 0.95 * best);
     }
-    assert!(20 * behind <= DRAWN as usize, "{behind} slower than a fixed number of drafts");
+    assert!(20 * behind <= profiles as usize, "{behind} slower than a fixed number of drafts");
 }
