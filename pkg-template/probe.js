@@ -192,14 +192,14 @@ function hasRoom(bytes, { usage = 0, quota }) {
  */
 function check(asked, index) {
   const { id, model, bytes, quantisation } = asked ?? {};
-  const refused = (/** @type {string} */ name, /** @type {unknown} */ found, /** @type {string} */ expected) =>
+  const wrong = (/** @type {string} */ name, /** @type {unknown} */ found, /** @type {string} */ expected) =>
     noValue(`models[${index}].${name}`, found, expected);
-  if (id == null && model == null) throw refused("id", id, "one, or a model");
+  if (id == null && model == null) throw wrong("id", id, "one, or a model");
   for (const [name, text] of Object.entries({ id, model, quantisation })) {
-    if (text != null && typeof text !== "string") throw refused(name, text, "a text");
+    if (text != null && typeof text !== "string") throw wrong(name, text, "a text");
   }
   if (bytes == null ? model == null : !(typeof bytes === "number" && bytes >= 0)) {
-    throw refused("bytes", bytes, "the bytes of the model's weights, or a model to look at");
+    throw wrong("bytes", bytes, "the bytes of the model's weights, or a model to look at");
   }
 }
 

@@ -2,6 +2,8 @@
 // anything is loaded or asked.
 import { kindOf } from "../error.js";
 
+/** @import { Trail } from "./refusal.js" */
+
 /** The options of `Engine.load`, each with the values or kinds that it may have, where not the engine says so. */
 export const OF_LOAD =
   "onProgress:Function signal workerUrl host:auto|shared|leader|private isolation:shared|tab|Object fallback:Object persist:Boolean registry:Object quantisation:String hub draft budgetBytes device store:cache|opfs|none quantize context kv kvBytes prefixCache slidingWindow speculation gpu integrity crossOriginStorage:public|all|none";
@@ -13,8 +15,6 @@ export const refusal = () => import("./refusal.js");
 const LEVELS = 100;
 /** Most characters of it as JSON, with eight for each value in it. */
 const LONGEST = 20_000_000;
-
-/** @typedef {[holder: any, name: string | number][]} Trail the way to the value that is being copied */
 
 /**
  * What `use` makes of a copy of an object, which it gets at once: proxies become what they stand for, functions are

@@ -38,6 +38,8 @@ export function noWorkers() {
   return new TabloomError({ code: "no_host", message, details: { reason: "there are no workers" } });
 }
 
+/** @typedef {[holder: any, name: string | number][]} Trail the way to a value that is being copied */
+
 /** Most names of a place that are told. */
 const DEEPEST = 10;
 
@@ -77,7 +79,7 @@ export function wrongOption(name, found, known, thrown) {
  * What is wrong with a value that is no object of JSON.
  *
  * @param {unknown} value
- * @param {import("./arguments.js").Trail} trail to what is wrong; none where all is JSON
+ * @param {Trail} trail to what is wrong; none where all is JSON
  * @param {unknown} error
  */
 export function noJson(value, trail, error) {
