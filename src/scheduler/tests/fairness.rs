@@ -289,7 +289,6 @@ impl<'a> AtWork<'a> {
         });
         let result = StepResult { samples: samples.collect(), ..StepResult::default() };
         self.scheduler.commit(&plan, &result, took, self.now);
-        self.scheduler.check_integrity(self.in_flight.iter());
         let came = |event| match event {
             Event::Token { id, .. } => Some(id),
             _ => None,
@@ -313,6 +312,7 @@ fn first_tokens(scheduler: &mut Scheduler, ids: &[RequestId]) -> (Vec<usize>, us
             first[place].get_or_insert(at);
         }
     }
+    scheduler.check_integrity(std::iter::empty());
     (first.into_iter().map(|at| at.expect("a token")).collect(), rows)
 }
 
@@ -359,6 +359,7 @@ proptest! {
             work.plan();
             came.contains(&id)
         });
+        work.scheduler.check_integrity(work.in_flight.iter());
         prop_assert!(came, "no token in the steps in flight, its own and two more");
     }
 }
