@@ -359,7 +359,11 @@ export class TabloomChat extends Base {
   }
 
   set engine(engine) {
-    if (engine && !engine.chat) throw wrong("engine", engine, "one of Engine.load");
+    try {
+      void engine?.chat.completions;
+    } catch {
+      throw wrong("engine", typeof engine, "an Engine");
+    }
     this.#chat.leave();
     this.#engine.current = engine;
     this.#chat.fail(null);

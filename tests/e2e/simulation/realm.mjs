@@ -190,7 +190,7 @@ export class Realm {
       removeEventListener: self.removeEventListener.bind(self),
       console: { error() {}, warn() {}, log: (...words) => world.note(this.name, ...words) },
       AbortController: Controller,
-      AbortSignal: { timeout: (milliseconds) => this.#timeout(milliseconds) },
+      AbortSignal: { timeout: (milliseconds) => this.#timeout(milliseconds), any: ([signal]) => signal },
       fetch: (address, init) => browser.fetch(this, address, init),
       ...store.globals,
       BroadcastChannel: class extends Channel {
