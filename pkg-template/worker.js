@@ -3,8 +3,7 @@
 // one (the page sends a port).
 
 import { crashed } from "./error.js";
-import { number } from "./host/rungs/numbers.js";
-import { toJson } from "./json.js";
+import { number, toJson } from "./json.js";
 import { available, hold, whenFree } from "./locks.js";
 import { Claim } from "./models/claim.js";
 import { openStore } from "./models/store.js";

@@ -34,7 +34,7 @@ const IMPORTS: [(&str, &[&str]); 14] = [
     ("element/prose", &["element/dom", "element/icons", "element/texts"]),
     ("element/texts", &[]),
     ("index", &["calls", "host", "models", "probe", "prompt-api"]),
-    ("worker", &["host/rungs/numbers", "models", "wasm"]),
+    ("worker", &["models", "wasm"]),
     ("host", &["host/rungs", "models"]),
     ("host/rungs", &["host/page"]),
     ("probe", &["host", "models", "calls/arguments"]),

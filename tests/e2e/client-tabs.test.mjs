@@ -422,7 +422,7 @@ test("a leader's worker that comes back late ends itself", async () => {
 test("a leader's worker that comes late leaves alone a page that has another", async () => {
   const page = await open(null);
   const answers = await page.evaluate(async () => {
-    const { number } = await import(new URL("tabloom/host/rungs/numbers.js", location.href).href);
+    const { number } = await import(new URL("tabloom/json.js", location.href).href);
     const lobby = new BroadcastChannel("a lobby");
     const listener = new BroadcastChannel("a tab");
     const channel = new BroadcastChannel("a tab");

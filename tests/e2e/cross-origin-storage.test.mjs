@@ -260,7 +260,7 @@ test("a page can switch it off, and says so in one of three words", async () => 
     failure(Engine.load("model/", /** @type {any} */ ({ crossOriginStorage: true }))),
   );
   assert.deepEqual([refused.typed, refused.code, refused.param], [true, "invalid_request", "crossOriginStorage"]);
-  assert.match(refused.message, /found true, expected public, all, none/);
+  assert.match(refused.message, /found true, expected one of public, all, none/);
 });
 
 test("a load that keeps nothing gives nothing away", async () => {

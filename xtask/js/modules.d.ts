@@ -11,8 +11,8 @@ declare module "*/tabloom/element/parts.js" {
 declare module "*/tabloom/element/texts/index.js" {
   export * from "tabloom/element/texts/index.js";
 }
-declare module "*/tabloom/host/rungs/numbers.js" {
-  export * from "tabloom/host/rungs/numbers.js";
+declare module "*/tabloom/json.js" {
+  export * from "tabloom/json.js";
 }
 declare module "*/tabloom/version.js" {
   export * from "tabloom/version.js";

@@ -1,12 +1,12 @@
 import { whenAborted } from "../../abort.js";
 import { Departure, Silence, crashed, noHost } from "../../error.js";
+import { number } from "../../json.js";
 import { available } from "../../locks.js";
 import { visible } from "../page.js";
 import { VERSION } from "../../version.js";
 import { Candidate } from "./candidate.js";
 import { leave } from "./greeting.js";
 import { guard } from "./guard.js";
-import { number } from "./numbers.js";
 import { askWhenShown } from "./shown.js";
 
 /** @import { Lobby, Notice } from "../messages.js" */

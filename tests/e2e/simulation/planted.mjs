@@ -105,7 +105,7 @@ export const PLANTED = {
     replace: "",
   },
   "a message that was lost is not missed": {
-    file: "numbers.js",
+    file: "json.js",
     find: "if (number === heard + 1) {",
     replace: "if (number) {",
   },

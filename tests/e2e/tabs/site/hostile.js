@@ -1,5 +1,5 @@
 // Talks to a host by hand, and says what no page should.
-import { number } from "./tabloom/host/rungs/numbers.js";
+import { number } from "./tabloom/json.js";
 import { PROTOCOL, VERSION } from "./tabloom/version.js";
 
 /** A port to the host of a rung, and everything that it has answered. */
