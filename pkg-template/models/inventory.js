@@ -79,11 +79,15 @@ async function deletePrefixes() {
 async function removeAddress(url) {
   // Where locks are denied, storage is too.
   if (!(await available())) return false;
-  return navigator.locks.request(loading(url), { ifAvailable: true }, async (lock) => {
+  const removing = navigator.locks.request(loading(url), { ifAvailable: true }, async (lock) => {
     if (!lock) throw busy(url);
     // Others wait for the lock.
     const deleted = await Promise.all(KINDS.map((kind) => answered(removeEntries(kind, url), false)));
     return deleted.includes(true);
+  });
+  return removing.catch((error) => {
+    // Another script of the site has taken the lock.
+    throw error.name === "AbortError" ? busy(url) : error;
   });
 }
 
