@@ -14,6 +14,8 @@ const THROTTLED = 1000;
 export class Realm {
   alive = true;
   frozen = false;
+  /** Whether it ever was. */
+  wasFrozen = false;
   spins = false;
   /** Whether a page was left, and is kept for the way back: its channels take nothing, nor do those of its workers. */
   isLeft = false;
@@ -91,7 +93,7 @@ export class Realm {
   }
 
   freeze({ isLeft = false } = {}) {
-    this.frozen = true;
+    this.frozen = this.wasFrozen = true;
     this.isLeft = isLeft;
     for (const worker of this.workers) worker.freeze({ isLeft });
   }

@@ -404,7 +404,10 @@ class Visit {
     }
     if (error.code === "no_host") return climate.struck.size > 0 || !climate.locks || !climate.sharedWorkers;
     if (error.code === "start_failed") return climate.struck.has("broken");
-    if (error.code === "fetch") return [...climate.struck].some((name) => name.endsWith("Network"));
+    if (error.code === "fetch") {
+      // A frozen page is over its limits before it hears of any answer.
+      return call.page.wasFrozen || [...climate.struck].some((name) => name.endsWith("Network"));
+    }
     if (error.code === "model_busy") return call.what.startsWith("keep");
     return error.code === "no_gpu" && climate.struck.has("refusal");
   }
