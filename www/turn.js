@@ -45,8 +45,10 @@ export class ChatInTurn extends Chat {
 
   /** @param {Parameters<Chat["show"]>} messages */
   show(...messages) {
-    this.pause();
+    const [content, , draft = content] = this.pause();
     super.show(...messages);
+    // A question that was edited is not there any more.
+    this.view.content = draft;
   }
 
   /**

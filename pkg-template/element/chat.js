@@ -1,4 +1,4 @@
-import { TabloomError } from "../error.js";
+import { TabloomError, invalid } from "../error.js";
 import { Engine } from "../index.js";
 import { Answering } from "./answering.js";
 import { Conversation, Editing } from "./conversation.js";
@@ -140,7 +140,7 @@ export class Chat {
    * @returns {Promise<TabloomChatMessage | null>}
    */
   async send(text, edited) {
-    if (this.busy) throw wrong("text", "a busy chat", "to wait for it, or for stop()");
+    if (this.busy) throw invalid("text", "the chat is busy: wait, or call stop()");
     if (typeof text !== "string") throw wrong("text", typeof text, "a text");
     const content = text.trim();
     if (!content) return null;

@@ -100,7 +100,7 @@ export function checked(messages) {
   try {
     messages = JSON.parse(JSON.stringify(messages));
   } catch {
-    throw wrong("messages", "what cannot be read", "JSON");
+    throw wrong("messages", typeof messages, "JSON");
   }
   return copied(messages, "messages");
 }

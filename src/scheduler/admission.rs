@@ -38,9 +38,10 @@ impl Scheduler {
     /// preempted.
     pub(super) fn make_slots(&mut self) {
         let free = self.free_slots.len() + self.draining.len();
-        let turns = self.queue.turns(|tab| self.running_of(tab));
-        let waiting = turns.into_iter().filter(|tab| self.running_of(*tab) == 0);
-        for tab in waiting.skip(free).collect::<Vec<_>>() {
+        let mut waiting = self.queue.turns(|tab| self.running_of(tab));
+        // Not those that only wait because they give way.
+        waiting.retain(|tab| self.running_of(*tab) == 0);
+        for tab in waiting.into_iter().skip(free) {
             if let Some(at) = self.last_blocked().or_else(|| self.victim(tab, true)) {
                 self.preempt_soon(at);
             }

@@ -35,7 +35,7 @@ pub fn build(what: &str) -> Task {
     if !LINTS.load(Ordering::Relaxed) {
         return task(what);
     }
-    // What `cargo clippy -- -D warnings` sets.
+    // As `cargo clippy -- -D warnings` calls its driver, to which this is how arguments are told apart.
     task(what)
         .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
         .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__")
