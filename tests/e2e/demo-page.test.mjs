@@ -2505,12 +2505,12 @@ describe("for everybody", () => {
 
   test("a page that died while it loaded the model asks before it loads it again", async () => {
     const context = await browser.newContext();
-    // Once: what the visitor starts is no death.
-    await context.addInitScript(() => {
-      if (!sessionStorage.getItem("told")) sessionStorage.setItem("tabloom loading", "");
-      sessionStorage.setItem("told", "");
-    });
     const { page, requests } = await open(context, address);
+    await loaded(page);
+    // What a page leaves that dies.
+    await page.evaluate(() => sessionStorage.setItem("tabloom loading", ""));
+    requests.length = 0;
+    await page.reload();
     await page.locator(PROBLEM, { hasText: "The page ended while the model was loading" }).waitFor();
     await page.locator("#tab-engine").click();
     await page.locator("#panel", { hasText: "No model is loaded." }).waitFor();

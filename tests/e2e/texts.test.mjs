@@ -210,7 +210,7 @@ const CODE = [
   /[<>#^@%]|::|\d \d/,
   // Messages between scripts, and what only developers read.
   /^take over$| is no script of this page$| is not what was built$/,
-  /^found .+, expected |^a list with null |^the page ended in |^a chat that is not: /,
+  /^found .+, expected |^a list with null |^the page ended in |^a chat that is not: |, or call stop\(\)$/,
   // Names of styles and parts.
   /^(?:button|round|pill|noopener) [a-z ]+$|^\(pointer: coarse\)$/,
   // Code between two quotation marks.
