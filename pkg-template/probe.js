@@ -61,8 +61,8 @@ async function report(options) {
   const places = await Promise.all(models.map((model, index) => placesOf(model, { hub, registry }, index)));
   const [gpu, storage, locks, [cache, opfs]] = await Promise.all([
     gpuReport(),
-    storageReport(),
-    available(),
+    answered(storageReport(), { usage: undefined, quota: undefined, persisted: null }),
+    answered(available(), false),
     Promise.all(KINDS.map(async (kind) => (await answered(openStore(kind), null)) !== null)),
   ]);
   const memory = {

@@ -49,7 +49,7 @@ export function translated(params) {
   const { input, instructions, tools, tool_choice, text, reasoning, ...others } = params;
   const { include, max_output_tokens, truncation, background, stream_options, ...rest } = others;
   for (const [name, own] of OF_CHATS) if (rest[name] != null) throw noValue(name, rest[name], `none, but ${own}`);
-  if (background) throw noValue("background", background, "false or nothing");
+  if (background != null && background !== false) throw noValue("background", background, "false or nothing");
   if (truncation != null && truncation !== "disabled") throw noValue("truncation", truncation, '"disabled" or nothing');
   const { format, verbosity } = fields("text", text, ["format", "verbosity"]);
   const { effort, summary } = fields("reasoning", reasoning, ["effort", "summary"]);
@@ -59,18 +59,18 @@ export function translated(params) {
   if (typeof input === "string") conversation.add({ role: "user", content: input }, "input", "");
   else for (const [i, item] of list("input", input).entries()) conversation.item(item, `input[${i}]`);
   const { messages, names } = conversation;
-  const functions = tools && list("tools", tools).map((tool, i) => chatTool(tool, `tools[${i}]`));
+  const functions = tools == null ? undefined : list("tools", tools).map((tool, i) => chatTool(tool, `tools[${i}]`));
   for (const i of functions?.keys() ?? []) names.push([`tools[${i}].function`, `tools[${i}]`]);
   return {
     chat: {
       ...rest,
       messages,
       max_completion_tokens: max_output_tokens,
-      response_format: format && responseFormat(format),
+      response_format: format == null ? undefined : responseFormat(format),
       reasoning_effort: effort,
       verbosity,
       tools: functions,
-      tool_choice: tool_choice && toolChoice(tool_choice),
+      tool_choice: tool_choice == null ? undefined : toolChoice(tool_choice),
       logprobs: includesLogprobs(include) || rest.top_logprobs > 0 || undefined,
       stream_options: rest.stream
         ? { ...fields("stream_options", stream_options), include_usage: true }

@@ -362,7 +362,11 @@ mod tests {
         let calls = |calls: Value| json!({ "role": "assistant", "tool_calls": calls });
         let result = |id: &str| json!({ "role": "tool", "tool_call_id": id, "content": "1" });
         let once = calls(json!([call("a", "{}")]));
+        let parts = |parts: Value| json!([{ "role": "user", "content": parts }]);
         for (messages, param) in [
+            (parts(json!(5)), "messages[0].content"),
+            (parts(json!([{ "type": "text", "text": 5 }])), "messages[0].content[0].text"),
+            (parts(json!([{ "type": "text", "text": "a" }, "b"])), "messages[0].content[1]"),
             (json!([result("a")]), "messages[0].tool_call_id"),
             (json!([once, result("b")]), "messages[1].tool_call_id"),
             (json!([once, result("a"), result("a")]), "messages[2].tool_call_id"),

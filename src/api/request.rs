@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::SeqAccess};
 use serde_json::{Map, Value};
 
 use super::constraint::{ResponseFormat, StructuredOutputs};
 use super::fields::Fields;
 use super::tools::{RequestTool, ToolChoice};
+use super::typed::{TextOrList, all};
 use crate::error::Result;
 
 /// A request for a chat completion as it comes over the wire, not yet checked.
@@ -144,8 +145,7 @@ pub enum ReasoningEffort {
 }
 
 /// A message's content: plain text, or a list of parts.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged, expecting = "expected a string or a list of parts {type: \"text\", text: …}")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     Text(String),
     Parts(Vec<ContentPart>),
@@ -161,8 +161,7 @@ pub struct ContentPart {
 }
 
 /// Where to stop: one string or several.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged, expecting = "expected a string or a list of strings")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Stop {
     One(String),
     Many(Vec<String>),
@@ -219,6 +218,42 @@ impl ChatCompletionRequest {
             tool_choice parallel_tool_calls reasoning_effort chat_template_kwargs
             continue_final_message speculative_decoding
         })
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::of(deserializer)
+    }
+}
+
+impl TextOrList for Content {
+    const EXPECTED: &'static str = "a string or a list of parts {type: \"text\", text: …}";
+
+    fn text(text: String) -> Self {
+        Content::Text(text)
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        all(list).map(Content::Parts)
+    }
+}
+
+impl<'de> Deserialize<'de> for Stop {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::of(deserializer)
+    }
+}
+
+impl TextOrList for Stop {
+    const EXPECTED: &'static str = "a string or a list of strings";
+
+    fn text(text: String) -> Self {
+        Stop::One(text)
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        all(list).map(Stop::Many)
     }
 }
 

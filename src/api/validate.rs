@@ -383,6 +383,7 @@ mod tests {
             (r#""stop":"""#, "stop", "0 characters"),
             (r#""stop":["a",""]"#, "stop", "0 characters"),
             (r#""stop":3"#, "stop", "expected a string"),
+            (r#""stop":["a",3]"#, "stop[1]", "expected a string"),
             (r#""skip_special_tokens":0"#, "skip_special_tokens", "0"),
             (r#""stream":"yes""#, "stream", "yes"),
             (r#""stream_options":{"include_usage":true}"#, "stream_options", "options"),
@@ -471,5 +472,7 @@ mod tests {
     fn long_values_are_shortened_in_messages() {
         let (_, message) = refusal(with(&format!(r#""x":"{}""#, "é".repeat(500))));
         assert!(message.chars().count() < 150, "{message}");
+        let (_, message) = refusal(with(&format!(r#""n":"{}""#, "é".repeat(5000))));
+        assert!(message.len() < 600 && message.ends_with("expected i64"), "{message}");
     }
 }

@@ -305,6 +305,74 @@ describe("by the engine", () => {
       return found;
     }, SHORT));
 
+  /** A request for a response with a value in each place where one may stand. */
+  const RESPONSE = {
+    input: [
+      { role: "user", content: [{ type: "input_text", text: "a" }] },
+      { type: "function_call", call_id: "1", name: "f", arguments: "{}" },
+      { type: "function_call_output", call_id: "1", output: "a" },
+    ],
+    tools: [{ type: "function", name: "f", parameters: { type: "object", properties: {} } }],
+    tool_choice: { type: "function", name: "f" },
+    text: { format: { type: "json_schema", name: "a", schema: {} } },
+    reasoning: {},
+    stream_options: {},
+  };
+  const RESPONSE_PLACES = [
+    "input",
+    "input[0]",
+    "input[0].role",
+    "input[0].content",
+    "input[0].content[0]",
+    "input[0].content[0].type",
+    "input[0].content[0].text",
+    "input[1].call_id",
+    "input[1].name",
+    "input[1].arguments",
+    "input[2].call_id",
+    "input[2].output",
+    "tools",
+    "tools[0]",
+    "tools[0].type",
+    "tools[0].name",
+    "tools[0].parameters",
+    "tool_choice",
+    "tool_choice.name",
+    "text",
+    "text.format",
+    "text.format.type",
+    "text.format.schema",
+    "reasoning",
+    "reasoning.effort",
+    "reasoning.summary",
+    "stream_options",
+    ...["instructions", "include", "truncation", "background", "store", "previous_response_id", "stream"],
+    ...["temperature", "top_p", "max_output_tokens", "metadata", "user", "parallel_tool_calls", "messages", "wings"],
+  ];
+
+  test("bodies of the Responses API", () =>
+    check(
+      async ([template, places]) => {
+        const found = {};
+        for (const place of places) {
+          const [root] = place.split(/[.[]/);
+          const base = { input: "a", max_output_tokens: 1, temperature: 0, [root]: template[root] };
+          if (/input\[[12]\]|tool_choice/.test(place)) base.tools = template.tools;
+          const ask = async (value) => {
+            const init = { method: "POST", body: JSON.stringify(bad.put(base, place, value)) };
+            const response = await engine.fetch("/v1/responses", init);
+            if (response.ok) return void (await response.text());
+            const { error } = await response.json();
+            if (response.status !== 400) throw new Error(`status ${response.status}`);
+            throw { name: "TabloomError", ...error, message: `${error.param}: ${error.message}` };
+          };
+          found[place] = await bad.tried(ask, root, { among: (name) => bad.SENT.includes(name) });
+        }
+        return found;
+      },
+      [RESPONSE, RESPONSE_PLACES],
+    ));
+
   test("sessions of the Prompt API reject, and go on", () =>
     check(async () => {
       const api = engine.languageModel();
@@ -354,5 +422,44 @@ describe("by the engine", () => {
       };
       chat.remove();
       return found;
+    }));
+
+  test("the element's attributes", () =>
+    check(async () => {
+      await import(/** @type {any} */ ("./tabloom/element.js"));
+      const TEXTS = [
+        "",
+        " ",
+        "a",
+        "NaN",
+        "-1",
+        "1e999",
+        "0x10",
+        "5,5",
+        "\ud800",
+        "javascript:alert(1)",
+        "a".repeat(100_000),
+      ];
+      const names = "model device quantize temperature max-tokens system storage worker-url lang placeholder".split(
+        " ",
+      );
+      const wrong = [];
+      for (const name of names) {
+        for (const text of TEXTS) {
+          const chat = /** @type {any} */ (document.createElement("tabloom-chat"));
+          const attributes = { model: "model/", device: "cpu", "max-tokens": "1", [name]: text };
+          for (const [name, text] of Object.entries(attributes)) chat.setAttribute(name, text);
+          let told = null;
+          chat.addEventListener("tabloom-error", ({ detail }) => (told = detail.error));
+          document.body.append(chat);
+          const late = new Promise((resolve) => setTimeout(resolve, 60_000, "late"));
+          const settled = await Promise.race([chat.send("a").then(() => "done"), late]).catch((error) => error);
+          const error = settled === "done" ? told : settled;
+          const typed = error === null || (error.name === "TabloomError" && error.message.length < 1000);
+          if (!typed) wrong.push(`${name} = ${text.slice(0, 20)}: ${`${error?.stack ?? error}`.slice(0, 300)}`);
+          chat.remove();
+        }
+      }
+      return { attributes: { wrong } };
     }));
 });

@@ -97,7 +97,7 @@ describe("a page takes the first place there is", () => {
       const page = await open(null);
       const missing = await refused(page, { host, workerUrl: "nowhere.js" });
       assert.equal(missing.code, "no_host");
-      assert.match(missing.message, /its script nowhere\.js could not be loaded.*served as JavaScript.*workerUrl/);
+      assert.match(missing.message, /its script nowhere\.js could not be loaded\. Serve worker\.js .*workerUrl/);
       const wrong = await refused(page, { host, workerUrl: "elsewhere.html" });
       assert.equal(wrong.code, "no_host");
       assert.match(wrong.message, /its script elsewhere\.html could not be loaded/);

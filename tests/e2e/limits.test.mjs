@@ -49,23 +49,40 @@ async function tasks(browser, page, run) {
 /** Microseconds of CPU time of the longest task: on a busy machine, the clock's time is longer. */
 const longest = (tasks) => Math.max(...tasks.map(({ tdur = 0 }) => tdur));
 
+/**
+ * Fails if each of three times a task is longer: other programs take the processor's caches and the memory, too.
+ *
+ * @param {number} most
+ * @param {() => Promise<number>} measure gives the longest task
+ */
+async function short(most, measure) {
+  let least = Number.POSITIVE_INFINITY;
+  for (let tries = 0; tries < 3 && least >= most; tries++) least = Math.min(least, await measure());
+  assert.ok(least < most, `a task of ${least / 1000} ms`);
+}
+
 test("the page's thread is never blocked, neither by loading nor by an answer", async () => {
   const browser = await launch();
   try {
-    const page = await browser.newPage();
-    const busy = await tasks(browser, page, async () => {
-      await page.goto(url);
+    await short(LONG_TASK, async () => {
+      const context = await browser.newContext();
+      const page = await context.newPage();
       page.setDefaultTimeout(120_000);
-      await loaded(page);
-      await page.locator(INPUT).fill(goldens[5].messages[0].content);
-      await page.keyboard.press("Enter");
-      await page.locator(STOP).waitFor();
-      await page.locator(SEND).waitFor({ timeout: 120_000 });
+      const busy = await tasks(browser, page, async () => {
+        await page.goto(url);
+        await loaded(page);
+        await page.locator(INPUT).fill(goldens[5].messages[0].content);
+        await page.keyboard.press("Enter");
+        await page.locator(STOP).waitFor();
+        await page.locator(SEND).waitFor();
+      });
+      assert.ok(busy.length > 100, `only ${busy.length} tasks were seen`);
+      await context.close();
+      return longest(busy);
     });
-    assert.ok(busy.length > 100, `only ${busy.length} tasks were seen`);
-    assert.ok(longest(busy) < LONG_TASK, `a task of ${longest(busy) / 1000} ms`);
 
     // The measure would see a page that blocks, also one that gets a small part of a CPU.
+    const page = await browser.newPage();
     const spin = () => {
       const end = performance.now() + 3000;
       while (performance.now() < end);
@@ -87,8 +104,8 @@ test("five hundred conversations are listed, and one of two hundred messages is 
         ? { role: "assistant", content: `${i}. ${RICH.slice(0, 600)}` }
         : { role: "user", content: `${i}. ${words}` },
     );
-    const short = (i) => ({ title: `Number ${i}`, messages: [{ role: "user", content: words }] });
-    await keep(page, [...Array.from({ length: 500 }, (_, i) => short(i)), { title: "The long one", messages }]);
+    const brief = (i) => ({ title: `Number ${i}`, messages: [{ role: "user", content: words }] });
+    await keep(page, [...Array.from({ length: 500 }, (_, i) => brief(i)), { title: "The long one", messages }]);
     const list = async () => {
       await page.reload();
       await page.locator("#conversation-list li").nth(500).waitFor();
@@ -99,47 +116,48 @@ test("five hundred conversations are listed, and one of two hundred messages is 
       await page.locator(MESSAGES).nth(199).waitFor();
       await page.waitForFunction(() => shadow(".text:empty").length === 0);
     };
-    // The best of three: other programs take the processor's caches, too.
-    let [listed, opened] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-    for (let tries = 0; tries < 3 && Math.max(listed, opened) >= 2 * LONG_TASK; tries++) {
-      listed = Math.min(listed, longest(await tasks(browser, page, list)));
-      opened = Math.min(opened, longest(await tasks(browser, page, show)));
-    }
-    assert.ok(listed < 2 * LONG_TASK, `a task of ${listed / 1000} ms`);
-    assert.ok(opened < 2 * LONG_TASK, `a task of ${opened / 1000} ms`);
+    await short(2 * LONG_TASK, async () => longest(await tasks(browser, page, list)));
+    await short(2 * LONG_TASK, async () => {
+      await list();
+      return longest(await tasks(browser, page, show));
+    });
   } finally {
     await browser.close();
   }
 });
 
+/** Runs in the page: has the element show a text, at a hundred tokens a second. */
+async function answer(text) {
+  const chat = document.querySelector("tabloom-chat");
+  const pieces = text.match(/\s*[^\s]{1,5}|\s+/g).slice(0, 400);
+  const create = async function* () {
+    for (const content of pieces) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      yield { choices: [{ delta: { content } }] };
+    }
+    yield { choices: [{ delta: {}, finish_reason: "stop" }] };
+  };
+  chat.engine = /** @type {any} */ ({
+    info: { context: 4096 },
+    countTokens: async () => 1,
+    chat: { completions: { create: async () => create() } },
+  });
+  await chat.send("Tell me all of it.");
+}
+
 test("an answer of a hundred tokens a second leaves the page's thread free, whatever it is made of", async () => {
   const browser = await launch();
   const server = await serve({ "": { "chat.html": CHAT } });
   try {
-    const page = await browser.newPage();
-    await page.goto(`${server.url}chat.html`);
-    await page.waitForFunction(() => customElements.get("tabloom-chat"));
-    const busy = await tasks(browser, page, async () => {
-      await page.evaluate(async (rich) => {
-        const chat = document.querySelector("tabloom-chat");
-        const pieces = rich.match(/\s*[^\s]{1,5}|\s+/g).slice(0, 400);
-        const create = async function* () {
-          for (const content of pieces) {
-            await new Promise((resolve) => setTimeout(resolve, 10));
-            yield { choices: [{ delta: { content } }] };
-          }
-          yield { choices: [{ delta: {}, finish_reason: "stop" }] };
-        };
-        chat.engine = /** @type {any} */ ({
-          info: { context: 4096 },
-          countTokens: async () => 1,
-          chat: { completions: { create: async () => create() } },
-        });
-        await chat.send("Tell me all of it.");
-      }, RICH);
+    await short(LONG_TASK, async () => {
+      const page = await browser.newPage();
+      await page.goto(`${server.url}chat.html`);
+      await page.waitForFunction(() => customElements.get("tabloom-chat"));
+      const busy = await tasks(browser, page, () => page.evaluate(answer, RICH));
+      assert.ok(busy.length > 400, `only ${busy.length} tasks were seen`);
+      await page.close();
+      return longest(busy);
     });
-    assert.ok(busy.length > 400, `only ${busy.length} tasks were seen`);
-    assert.ok(longest(busy) < LONG_TASK, `a task of ${longest(busy) / 1000} ms`);
   } finally {
     await browser.close();
     await server.close();

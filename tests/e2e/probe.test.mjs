@@ -255,3 +255,21 @@ test("a browser that cannot estimate its storage leaves that open", async () => 
   for (const { usage, quota } of [probe.storage, size]) assert.deepEqual([usage, quota], [undefined, undefined]);
   assert.equal(probe.storage.cache, true);
 });
+
+test("a browser whose storage and locks never answer is one that has none", async () => {
+  const bare = await page.context().browser().newPage();
+  await bare.goto(`${session.server.url}bare.html`);
+  await bare.waitForFunction(() => globalThis.Engine);
+  const { storage, workers, models } = await bare.evaluate(() => {
+    const { timeout } = AbortSignal;
+    AbortSignal.timeout = (milliseconds) => timeout.call(AbortSignal, milliseconds / 100);
+    const never = () => new Promise(() => {});
+    Object.assign(LockManager.prototype, { query: never, request: never });
+    Object.assign(CacheStorage.prototype, { open: never, match: never, keys: never });
+    Object.assign(StorageManager.prototype, { getDirectory: never, estimate: never, persisted: never });
+    return Engine.probe({ models: [{ id: "small", bytes: 1 }] });
+  });
+  assert.deepEqual([storage.cache, storage.opfs, workers.locks], [false, false, false]);
+  assert.equal(models[0].id, "small");
+  await bare.close();
+});

@@ -100,9 +100,24 @@ test("pages whose domain resolves to this machine are not let in", async () => {
 });
 
 test("a malformed chunk is the client's fault", async () => {
-  const head = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
-  const answer = await exchange(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n`);
-  assert.match(answer, /^HTTP\/1.1 400 .*"code":"invalid_request"/s);
+  const head = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n";
+  const end = "\r\n0\r\n\r\n";
+  for (const body of [
+    `zz\r\n{}${end}`,
+    `-2\r\n{}${end}`,
+    `\r\n{}${end}`,
+    `0x2\r\n{}${end}`,
+    `fffffffffffffffff\r\n{}${end}`,
+    `1\r\n{}${end}`,
+    "2\r\n{}0\r\n\r\n",
+    `2\n{}${end}`,
+    `2;${"a".repeat(1 << 17)}\r\n{}${end}`,
+    `2\r\n{}\r\n0\r\nwithout a colon\r\n\r\n`,
+  ]) {
+    const answer = await exchange(`${head}Transfer-Encoding: chunked\r\n\r\n${body}`);
+    assert.match(answer, /^HTTP\/1.1 400 .*"code":"invalid_request"/s, JSON.stringify(body.slice(0, 60)));
+  }
+  assert.match(await exchange(`${head}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`), /^HTTP\/1.1 400 /);
   await answersOthers();
 });
 

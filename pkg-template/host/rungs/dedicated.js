@@ -20,9 +20,9 @@ export function failure(event, rung, script) {
   const { message } = /** @type {ErrorEvent} */ (event);
   // Bundlers would take this, in one expression, for a file of theirs.
   const here = import.meta.url;
-  const place = script ?? `${new URL("../../worker.js", here)} (unless a bundler has moved it)`;
+  const place = script ?? `${new URL("../../worker.js", here)} (unless it is bundled)`;
   const reason = message ? `failed: ${message}` : "could not be loaded";
   const advice =
-    "Check that the package's worker.js is there, served as JavaScript and allowed by the content security policy, or name its address by workerUrl";
-  return noHost(rung, `its script ${place} ${reason}`, advice);
+    "Serve worker.js of the package as JavaScript, allow it in the content security policy, or set workerUrl";
+  return noHost(rung, `its script ${`${place}`.slice(0, 300)} ${reason}`, advice);
 }

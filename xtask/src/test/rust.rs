@@ -6,7 +6,8 @@ use crate::process::{Task, minutes, say};
 use crate::tools::{self, Adapter};
 use crate::{wasm, workspace};
 use anyhow::{Result, ensure};
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Whole models run on software adapters here.
@@ -23,13 +24,23 @@ pub fn format() -> Result<()> {
     cargo::task("cargo fmt").args(["fmt", "--all", "--check"]).run()
 }
 
-/// Lints what [`cargo::lint_builds`] does not see in the tests' builds: the crates of wasm.
+/// Lints what [`cargo::lint_builds`] does not see in the native tests' builds.
 pub fn clippy_beyond_tests() -> Result<()> {
-    cargo::build("lints of the wasm modules")
-        .args(["build", "--target", WASM])
-        .args(UNOPTIMISED)
+    browser_tests("lints of the wasm modules", &TestTargets::read()?.browser).map(drop)
+}
+
+/// Builds tests that run in browsers, and the wasm modules: together, what they depend on is compiled once.
+fn browser_tests(what: &str, tests: &[String]) -> Result<Vec<PathBuf>> {
+    let build = cargo::build(what)
+        .args(["build", "--package", "tabloom", "--lib"])
         .args(wasm::packages().flat_map(|package| ["--package", package]))
-        .run()
+        .args(UNOPTIMISED)
+        .args(test_flags(tests));
+    let mut files = cargo::wasm_files(build)?;
+    files.retain(|file| tests.iter().any(|test| test == test_name(file)));
+    files.sort();
+    ensure!(files.len() == tests.len(), "not every browser test was built");
+    Ok(files)
 }
 
 pub fn clippy() -> Result<()> {
@@ -48,15 +59,18 @@ pub fn clippy() -> Result<()> {
 pub fn native() -> Result<Tally> {
     let targets = TestTargets::read()?;
     let mut tally = Tally::default();
-    let test = |what, arguments: &[&str]| {
-        cargo::build(what).arg("test").args(CRATES).args(arguments).limit(NATIVE_LIMIT)
-    };
-    let unit = test("unit tests", &["--lib"]).args(UNOPTIMISED);
-    let native = test("native tests", &["--no-fail-fast", "--bins", "--examples"])
+    let test = |what| cargo::build(what).arg("test").limit(NATIVE_LIMIT);
+    let unit = test("unit tests").args(["--package", "tabloom", "--lib"]).args(UNOPTIMISED);
+    // Not with those: all would depend on a library that nothing else needs.
+    let others =
+        test("unit tests of other crates").args(CRATES).args(["--exclude", "tabloom", "--lib"]);
+    let native = test("native tests")
+        .args(CRATES)
+        .args(["--no-fail-fast", "--bins", "--examples"])
         .args(test_flags(&targets.pure));
-    let documentation = test("documentation tests", &["--doc"]);
+    let documentation = test("documentation tests").args(CRATES).arg("--doc");
     let adapter = tools::lavapipe()?;
-    let tests = [unit, native, documentation];
+    let tests = [unit, others, native, documentation];
     let outcomes = tests.map(|tests| watch(adapter.select(tests), &mut tally));
     let mut failed: Vec<_> = outcomes.into_iter().filter_map(Result::err).collect();
     ensure!(
@@ -144,21 +158,15 @@ fn in_browser(wanted: &dyn Fn(&str) -> bool, task: impl Fn(&str, &Path) -> Task)
     let mut tests = TestTargets::read()?.browser;
     tests.retain(|name| wanted(name));
     ensure!(!tests.is_empty(), "there are no such browser tests");
-    let build = cargo::build("the browser tests' build")
-        .args(["test", "--package", "tabloom", "--no-run"])
-        .args(UNOPTIMISED)
-        .args(test_flags(&tests));
-    let mut binaries = cargo::wasm_files(build)?;
-    binaries.sort();
-    ensure!(binaries.len() == tests.len(), "not every browser test was built");
+    let binaries = browser_tests("the browser tests' build", &tests)?;
 
     let mut total = Tally::default();
     let mut failed = Vec::new();
     for binary in binaries {
         let name = test_name(&binary);
-        say(&name);
+        say(name);
         let mut tally = Tally::default();
-        let outcome = watch(task(&name, &binary), &mut tally).and_then(|()| tally.check());
+        let outcome = watch(task(name, &binary), &mut tally).and_then(|()| tally.check());
         if let Err(error) = outcome {
             let failure = format!("{name}: {error:#}");
             say(&failure);
@@ -171,7 +179,7 @@ fn in_browser(wanted: &dyn Fn(&str) -> bool, task: impl Fn(&str, &Path) -> Task)
 }
 
 /// The name of a test binary without the hash that cargo appends.
-fn test_name(binary: &Path) -> String {
-    let stem = binary.file_stem().unwrap_or_default().to_string_lossy();
-    stem.rsplit_once('-').map_or(&*stem, |(name, _)| name).to_owned()
+fn test_name(binary: &Path) -> &str {
+    let stem = binary.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    stem.rsplit_once('-').map_or(stem, |(name, _)| name)
 }
