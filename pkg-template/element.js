@@ -51,7 +51,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @fires {CustomEvent<Progress>} tabloom-load - how far loading is: `stage`, `file`, `loaded`, `total`, `rate`
  * @fires {CustomEvent<{engine: Engine}>} tabloom-ready - the engine is loaded: `engine`
  * @fires {CustomEvent} tabloom-message - a question was asked, or an answer has ended: `message` and `finishReason`
- * @fires {CustomEvent<{error: Error}>} tabloom-error - something went wrong, which the element shows and the console tells: `error`
+ * @fires {CustomEvent<{error: Error & {code?: ErrorCode}}>} tabloom-error - something went wrong, which the element shows and the console tells: `error`
  *
  * @slot header - above the conversation
  * @slot footer - below the input

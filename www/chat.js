@@ -54,8 +54,9 @@ export class Chat extends EventTarget {
     this.#settings = settings;
     this.#talk = this.#make($("conversation"));
     loader.addEventListener("change", () => {
-      // Another model has other tokens.
+      // Another model has other tokens, and another speed.
       this.#talk.counted = undefined;
+      if (!this.busy) this.#talk.speed = new Speed(0);
       this.#view.update();
     });
     loader.addEventListener("progress", () => {

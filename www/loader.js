@@ -151,7 +151,7 @@ export class Loader extends EventTarget {
     this.took = performance.now() - began;
     this.#be(engine);
     this.#noteUsed();
-    before?.close();
+    before?.release();
     return engine;
   }
 

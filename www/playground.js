@@ -47,12 +47,13 @@ export class Playground {
     $("schema").value = readable(EXAMPLES[i].schema);
     this.#changed();
     write($("answer"), "");
-    this.#report("");
   }
 
   #changed() {
     $("schema").setCustomValidity("");
     $("schema").title = "";
+    // What was said of another schema.
+    this.#report("");
     grow($("schema"), 2);
   }
 

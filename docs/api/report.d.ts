@@ -283,8 +283,8 @@ export declare function textsFor(languages?: readonly string[]): Promise<Partial
 export declare function titleOf(content: string): string;
 
 // element/types.d.ts
-import type { Engine, TabloomError } from "../index.js";
-import type { FinishReason, LoadOptions, Progress } from "../types.js";
+import type { Engine } from "../index.js";
+import type { ErrorCode, FinishReason, LoadOptions, Progress } from "../types.js";
 export interface TabloomChatMessage {
   role: "user" | "assistant";
   content: string;
@@ -300,7 +300,7 @@ export interface TabloomChatEventMap {
     message: TabloomChatMessage;
     finishReason: FinishReason | "stopped" | null;
   }>;
-  "tabloom-error": CustomEvent<{ error: TabloomError | Error }>;
+  "tabloom-error": CustomEvent<{ error: Error & { code?: ErrorCode } }>;
 }
 export interface TabloomChatAttributes {
   model?: string;
@@ -308,6 +308,7 @@ export interface TabloomChatAttributes {
   system?: string;
   temperature?: number | string;
   "max-tokens"?: number | string;
+  maxTokens?: number | null;
   device?: LoadOptions["device"];
   quantize?: LoadOptions["quantize"];
   "worker-url"?: string;
@@ -465,8 +466,10 @@ export declare const ALL: {
     interrupted: string;
     unfetched: string;
     unusable: string;
+    noChat: string;
     noMemory: string;
     gpuFailed: string;
+    unstarted: string;
     ended: string;
     outgrown: string;
     crowded: string;

@@ -1,5 +1,5 @@
-import type { Engine, TabloomError } from "../index.js";
-import type { FinishReason, LoadOptions, Progress } from "../types.js";
+import type { Engine } from "../index.js";
+import type { ErrorCode, FinishReason, LoadOptions, Progress } from "../types.js";
 
 /** A message of a conversation. */
 export interface TabloomChatMessage {
@@ -31,8 +31,8 @@ export interface TabloomChatEventMap {
     message: TabloomChatMessage;
     finishReason: FinishReason | "stopped" | null;
   }>;
-  /** Something went wrong, which the chat shows. */
-  "tabloom-error": CustomEvent<{ error: TabloomError | Error }>;
+  /** Something went wrong, which the chat shows; a `TabloomError` has a code. */
+  "tabloom-error": CustomEvent<{ error: Error & { code?: ErrorCode } }>;
 }
 
 /** The attributes of `<tabloom-chat>`, and those of its properties that templates set. */
@@ -42,6 +42,7 @@ export interface TabloomChatAttributes {
   system?: string;
   temperature?: number | string;
   "max-tokens"?: number | string;
+  maxTokens?: number | null;
   device?: LoadOptions["device"];
   quantize?: LoadOptions["quantize"];
   "worker-url"?: string;

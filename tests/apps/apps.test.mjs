@@ -148,8 +148,12 @@ async function lines(names) {
     for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
       if (!entry.isFile() || entry.name === "package-lock.json") continue;
       const text = await readFile(join(entry.parentPath, entry.name), "utf8");
-      const bare = text.replaceAll(' device="cpu" temperature="0"', "").replaceAll('device: "cpu", ', "");
-      for (const line of bare.split(/\n|"build": "|" *,?\n| && /)) found.add(line.trim().replace(/"$/, ""));
+      const bare = text
+        .replace(/ device="cpu" temperature=(?:"0"|\{0\})/g, "")
+        .replaceAll('device: "cpu", ', "")
+        .replaceAll('"/below/', '"/');
+      for (const line of `${text}\n${bare}`.split(/\n|"build": "|" *,?\n| && /))
+        found.add(line.trim().replace(/"$/, ""));
     }
   }
   return found;

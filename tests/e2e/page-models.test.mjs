@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, url } from "./browser.mjs";
-import { loaded, open, ready } from "./demo.mjs";
+import { ask, loaded, open, ready, view } from "./demo.mjs";
 import { modelFile, serve } from "./server.mjs";
 import { SUGGESTED } from "../../www/suggested.js";
 
@@ -101,6 +101,25 @@ test("who has chosen a model finds it again while it is on the device, unless th
   await page.reload();
   assert.equal(await found(page), "Built-in model");
   await context.close();
+  await server.close();
+});
+
+test("a model that is left frees its memory, and takes its figures with it", async () => {
+  const server = await serve({});
+  const { page } = await ready(await browser.newContext(), `${server.url}?device=cpu`);
+  await ask(page, "What is the capital of France?");
+  await page.locator("#speed", { hasText: "tokens/s" }).waitFor();
+  await view(page, "engine");
+  const memory = page.locator("#panel").getByText(/Memory for models: [1-9]/);
+  const before = await memory.textContent();
+  await page.locator("#choose").click();
+  await page.locator("#address").fill("models/other/");
+  await page.keyboard.press("Enter");
+  await page.locator("#model-name", { hasText: "other" }).waitFor();
+  await page.locator("#panel").getByText(before, { exact: true }).waitFor();
+  await page.locator("#tab-chat").click();
+  assert.doesNotMatch(await page.locator("#speed").textContent(), /tokens/);
+  await page.context().close();
   await server.close();
 });
 

@@ -100,6 +100,7 @@ test("what visitors are told of an error is in their language, whatever its code
     const unexpected = [...own, "server_error", undefined, "tired"].includes(code);
     if (!unexpected) assert.notEqual(text, TEXTS.unexpected, code);
   }
+  assert.match(told("template"), /^The model is not made for chats\./);
   const english = { ...TEXTS };
   Object.assign(TEXTS, await table("pkg-template/element/texts/de.js"));
   assert.match(told("fetch"), /^Das Modell konnte nicht heruntergeladen werden\./);

@@ -124,10 +124,13 @@ export default {
     refused: "Mit diesen Einstellungen antwortet das Modell nicht. In den Einstellungen ändern und erneut versuchen.",
     unusable:
       "Die Dateien des Modells sind beschädigt oder von einer Art, die hier nicht läuft. Ein anderes Modell wählen.",
+    noChat:
+      "Das Modell ist nicht für Gespräche gemacht: Es hat keine Chat-Vorlage, die hier funktioniert. Bitte eines wählen, das auf Chats abgestimmt ist.",
+    drop: "Textdateien oder ein Modell hier ablegen",
   },
   chat: {
     untitled: "Neuer Chat",
-    stays: "{present} bleibt. {failure}",
+    stays: "{failure} Weiter geht es mit „{present}“.",
     context: "Kontext {share}",
     tokens: "{tokens} von {context} Tokens",
     forgotten: "älteste Nachrichten ausgelassen",

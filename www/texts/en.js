@@ -26,10 +26,13 @@ export default {
     // Settings are the visitor's here, and so are models.
     refused: "The model does not take these settings. Change them in the settings, and try again.",
     unusable: "The model’s files are damaged, or of a kind that does not run here. Choose another model.",
+    noChat:
+      "The model is not made for chats: it has no chat template that works here. Choose one that is tuned for chat.",
+    drop: "Drop text files or a model here",
   },
   chat: {
     untitled: "New chat",
-    stays: "{present} stays. {failure}",
+    stays: "{failure} You can go on with “{present}”.",
     context: "context {share}",
     tokens: "{tokens} of {context} tokens",
     forgotten: "oldest messages left out",

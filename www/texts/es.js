@@ -123,10 +123,13 @@ export default {
     noText: "{name} no contiene texto ni un modelo. Guárdelo como texto sin formato y adjúntelo.",
     refused: "El modelo no admite estos ajustes. Cámbielos en los ajustes e inténtelo de nuevo.",
     unusable: "Los archivos del modelo están dañados o son de un tipo que aquí no funciona. Elija otro modelo.",
+    noChat:
+      "El modelo no está hecho para conversar: no tiene una plantilla de chat que funcione aquí. Elija uno ajustado para chat.",
+    drop: "Suelte aquí archivos de texto o un modelo",
   },
   chat: {
     untitled: "Nuevo chat",
-    stays: "Se mantiene {present}. {failure}",
+    stays: "{failure} Puede seguir con «{present}».",
     context: "contexto {share}",
     tokens: "{tokens} de {context} tokens",
     forgotten: "mensajes más antiguos omitidos",

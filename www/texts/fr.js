@@ -125,10 +125,13 @@ export default {
     refused: "Le modèle n’accepte pas ces réglages. Changez-les dans les réglages, puis réessayez.",
     unusable:
       "Les fichiers du modèle sont endommagés ou d’un type qui ne fonctionne pas ici. Choisissez un autre modèle.",
+    noChat:
+      "Le modèle n’est pas fait pour converser : il n’a pas de modèle de conversation (chat template) utilisable ici. Choisissez-en un adapté au chat.",
+    drop: "Déposez ici des fichiers texte ou un modèle",
   },
   chat: {
     untitled: "Nouveau chat",
-    stays: "{present} reste en place. {failure}",
+    stays: "{failure} Vous pouvez continuer avec « {present} ».",
     context: "contexte {share}",
     tokens: "{tokens} tokens sur {context}",
     forgotten: "messages les plus anciens omis",

@@ -112,10 +112,12 @@ export default {
     noText: "{name} 中既没有文本，也没有模型。请另存为纯文本后再附加。",
     refused: "模型不接受这些设置。请在设置中更改后重试。",
     unusable: "模型文件已损坏，或其类型无法在此运行。请选择其他模型。",
+    noChat: "此模型不适合对话：没有可在此使用的聊天模板。请选择为聊天调优的模型。",
+    drop: "将文本文件或模型拖放到此处",
   },
   chat: {
     untitled: "新聊天",
-    stays: "继续使用 {present}。{failure}",
+    stays: "{failure}可以继续使用“{present}”。",
     context: "上下文 {share}",
     tokens: "{tokens}/{context} 个 token",
     forgotten: "最早的消息已略去",

@@ -65,9 +65,12 @@ export default {
   unfetched: "Das Modell konnte nicht heruntergeladen werden. Die Verbindung prüfen und erneut versuchen.",
   unusable:
     "Die Dateien des Modells sind beschädigt oder von einer Art, die hier nicht läuft. Bitte dem Betreiber der Seite melden.",
+  noChat: "Das Modell ist nicht für Gespräche gemacht. Bitte dem Betreiber der Seite melden.",
   noMemory:
     "Dieses Gerät hat zu wenig Speicher für das Modell. Andere Tabs und Programme schließen und erneut versuchen.",
   gpuFailed: "Die Grafikhardware hat versagt. Erneut versuchen; hilft das nicht, den Browser neu starten.",
+  unstarted:
+    "Die Engine ist nicht gestartet. Seite neu laden; wenn das nicht hilft, bitte dem Betreiber der Seite melden.",
   ended: "Die Engine ist nicht mehr da. Erneut versuchen oder die Seite neu laden.",
   crowded: "Gerade wird zu viel auf einmal gefragt. Kurz warten und erneut versuchen.",
   refused: "Der Chat ist so eingerichtet, dass er nicht funktioniert. Bitte dem Betreiber der Seite melden.",

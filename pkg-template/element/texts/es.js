@@ -65,9 +65,11 @@ export default {
   unfetched: "No se pudo descargar el modelo. Compruebe la conexión e inténtelo de nuevo.",
   unusable:
     "Los archivos del modelo están dañados o son de un tipo que aquí no funciona. Avise a quien gestiona este sitio.",
+  noChat: "El modelo no está hecho para conversar. Avise a quien administra este sitio.",
   noMemory:
     "Este dispositivo tiene poca memoria para el modelo. Cierre otras pestañas y aplicaciones e inténtelo de nuevo.",
   gpuFailed: "El hardware gráfico falló. Inténtelo de nuevo; si vuelve a fallar, reinicie el navegador.",
+  unstarted: "El motor no se ha iniciado. Recargue la página; si no sirve, avise a quien administra este sitio.",
   ended: "El motor se ha detenido. Inténtelo de nuevo o recargue la página.",
   crowded: "Se está preguntando demasiado a la vez. Espere un momento e inténtelo de nuevo.",
   refused: "El chat está configurado de un modo que no funciona. Avise a quien administra este sitio.",

@@ -66,9 +66,11 @@ export default {
   unfetched: "Impossible de télécharger le modèle. Vérifiez la connexion, puis réessayez.",
   unusable:
     "Les fichiers du modèle sont endommagés ou d’un type qui ne fonctionne pas ici. Prévenez le responsable de ce site.",
+  noChat: "Le modèle n’est pas fait pour converser. Prévenez le responsable du site.",
   noMemory:
     "Cet appareil a trop peu de mémoire pour le modèle. Fermez d’autres onglets et applications, puis réessayez.",
   gpuFailed: "Le matériel graphique a échoué. Réessayez ; si cela se répète, redémarrez le navigateur.",
+  unstarted: "Le moteur n’a pas démarré. Rechargez la page ; si cela ne suffit pas, prévenez le responsable du site.",
   ended: "Le moteur s’est arrêté. Réessayez ou rechargez la page.",
   crowded: "Trop de questions à la fois. Attendez un instant, puis réessayez.",
   refused: "Le chat est réglé d’une façon qui ne fonctionne pas. Prévenez le responsable du site.",

@@ -168,7 +168,6 @@ p.math { overflow: auto hidden; }
 .problem { margin: 0 0 .9rem; padding: .85rem 1.1rem 1rem; border: 1px solid color-mix(in srgb, var(--alert) 45%, transparent); border-radius: .9rem; min-block-size: 5rem; max-block-size: 18rem; overflow: auto; }
 .problem p { margin: 0; overflow-wrap: anywhere; }
 .problem .title { color: var(--alert); font-weight: 600; }
-.problem p::first-letter { text-transform: uppercase; }
 .problem .buttons { display: flex; flex-wrap: wrap; gap: .5rem; margin-block-start: .75rem; }
 .editing, .notice { display: flex; align-items: center; justify-content: space-between; margin: 0 .25rem .4rem; color: var(--muted); font-size: .875em; }
 .notice { color: var(--alert); overflow-wrap: anywhere; }

@@ -11,7 +11,8 @@ export function App() {
         model={`${import.meta.env.BASE_URL}models/my-model/`}
         device="cpu"
         temperature={0}
-        ontabloom-ready={({ detail }) => setReady(detail.engine.info.context > 0)}
+        ontabloom-ready={() => setReady(true)}
+        ontabloom-error={({ detail }) => console.error(detail.error.code, detail.error.message)}
       />
     </main>
   );
