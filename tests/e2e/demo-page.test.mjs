@@ -2564,6 +2564,22 @@ describe("for everybody", () => {
     await page.context().close();
   });
 
+  test("who cancels loading on a phone sees what loads the model", async () => {
+    const context = await browser.newContext({ viewport: { width: 390, height: 844 } });
+    await context.route("**/model/*.safetensors", () => new Promise(() => {}));
+    // Requests of a worker of the page's own can be held.
+    const { page } = await open(context, `${address}&host=private`);
+    await page.getByRole("button", { name: "Cancel" }).click();
+    const start = page.getByRole("button", { name: "Load the model" });
+    await start.waitFor();
+    const seen = await start.evaluate((button) => {
+      const { left, bottom } = button.getBoundingClientRect();
+      return /** @type {ShadowRoot} */ (button.getRootNode()).elementFromPoint(left + 20, bottom - 3) === button;
+    });
+    assert.ok(seen);
+    await context.close();
+  });
+
   test("nothing is wider than a small phone", async () => {
     const { page, problems } = await fresh({ viewport: { width: 360, height: 640 } });
     await ask(page, QUESTION);

@@ -129,7 +129,10 @@ export class View {
 
   /** @param {boolean} shown whether there is anything to start */
   set startable(shown) {
+    const cancelled = shown && this.#start.hidden && !this.#status.hidden;
     this.#start.hidden = !shown;
+    // It is where the log ends.
+    if (cancelled && !this.last) this.#follower.stayAt(this.#log.scrollHeight);
   }
 
   /** @param {boolean} busy whether an answer can be stopped */

@@ -70,6 +70,12 @@ export class Candidate {
     return epochs.filter((epoch) => Number.isSafeInteger(epoch) && epoch < Date.now() + LATEST);
   }
 
+  /** The least epoch of a leader to join: whose place is being taken is none, though its worker may yet greet. */
+  get least() {
+    const { epoch, successors } = this.#silent;
+    return successors > 0 ? epoch + 1 : 0;
+  }
+
   /** Takes the lock from the latest known leader, unless another candidate does. That one may be frozen before it leads. */
   async seize() {
     const { epoch } = this;

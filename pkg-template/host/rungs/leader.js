@@ -85,7 +85,7 @@ export class Leader {
         guard(port, life);
         number(port, "asked", "said", () => life.abort(new Departure("a message was lost")));
         port.onmessage = ({ data }) => {
-          if (data.type !== "here") return;
+          if (data.type !== "here" || data.epoch < candidate.least) return;
           waiting = null;
           joined = data.epoch;
           // Two leaders' workers may have greeted, and a late one may hear of the channel yet.

@@ -11,6 +11,8 @@ const EPOCH = 1.79e12;
 const EXTENDED = 30_000;
 /** Milliseconds that a worker may take to end after it was told to. */
 const LAST_BREATH = 300;
+/** Milliseconds until the network gives up a script that never comes: browsers take minutes, or their connections do. */
+const NETWORK = 180_000;
 
 /** Answers that end a call, and what may come twice without harm. */
 const REPEATABLE = ["here", "alive", "value", "end", "error", "failed", "up", "down", "join"];
@@ -205,14 +207,15 @@ export class Browser {
    */
   #load(worker, failed) {
     const { world, climate } = this;
-    if (climate.strikes("lostScript")) return;
+    const fail = () => {
+      failed();
+      this.kill(worker);
+    };
+    if (climate.strikes("lostScript")) return worker.later(NETWORK, fail);
     const fails = climate.strikes("failedScript");
     const slow = climate.strikes("slowScript") ? world.random() * 30_000 : 0;
     worker.later(world.delay() + slow, () => {
-      if (fails) {
-        failed();
-        return this.kill(worker);
-      }
+      if (fails) return fail();
       const close = () => {
         worker.closing = true;
         world.after(world.random() * LAST_BREATH, () => this.kill(worker));

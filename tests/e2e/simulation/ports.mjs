@@ -113,7 +113,9 @@ export class Channel extends Target {
     const { world, browser } = this.realm;
     browser.channels.hear(this.name, data);
     for (let times = browser.times(data); times > 0; times--) {
-      world.send(this.realm.up, () => browser.channels.broadcast(this.name, data, (channel) => channel !== this));
+      world.send(this.realm.up, () =>
+        browser.channels.broadcast(this.name, data, (channel) => channel !== this && !channel.loses()),
+      );
     }
   }
 
@@ -124,11 +126,16 @@ export class Channel extends Target {
   }
 
   /**
-   * WebKit loses what its network process carries when that ends, and registers channels anew with the next. The
-   * standard has nothing reach a page that was left.
+   * WebKit loses what its network process carries when that ends, and registers channels anew with the next. What
+   * other scripts say in a page's name is heard by the page as well: otherwise nothing would help.
    */
+  loses() {
+    return !this.realm.isLeft && this.realm.browser.climate.strikes("loss");
+  }
+
+  /** The standard has nothing reach a page that was left. */
   receive(data) {
-    if (this.realm.isLeft || this.realm.browser.climate.strikes("loss")) return;
+    if (this.realm.isLeft) return;
     this.realm.world.send(this.#line, () => {
       if (this.closed) return;
       this.realm.task(() => this.#dispatch(Object.assign(new Event("message"), { data })));
