@@ -237,7 +237,7 @@ impl Scheduler {
     }
 
     /// The running request that gives way to a tab with nothing running: the last one of the busiest tab,
-    /// if that tab runs several and the waiting request ranks higher, else one whose time slice is over.
+    /// if that tab runs several and ranks no higher, else one whose time slice is over.
     fn victim(&self, tab: TabId, needs_slot: bool) -> Option<usize> {
         let busiest = self.staying().max_by_key(|at| {
             let seq = &self.running[*at];
@@ -245,7 +245,7 @@ impl Scheduler {
         });
         let may_preempt = |at: &usize| {
             let seq = &self.running[*at];
-            self.running_of(seq.tab) > 1 && self.queue.is_before(tab, seq)
+            self.running_of(seq.tab) > 1 && self.queue.equals(tab, seq)
         };
         busiest.filter(may_preempt).or_else(|| self.slice_over(tab, needs_slot))
     }

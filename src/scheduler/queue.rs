@@ -109,12 +109,14 @@ impl Queue {
         self.tabs.get(&tab).map_or((false, 0), |tab| (tab.hidden, tab.served))
     }
 
-    /// Tabs with waiting requests that may run, the next to be served first; of those that were served
-    /// equally, the one with the fewest running requests.
+    /// Tabs with waiting requests that may run, the next to be served first: those with nothing running
+    /// before others of their rank, whatever they were served; of those that were served equally, the one
+    /// with the fewest running requests.
     pub fn turns(&self, running: impl Fn(TabId) -> usize) -> Vec<TabId> {
         let first = |id: &TabId| {
             let (hidden, priority, served, arrival) = self.turn(self.first(*id)?);
-            Some(((hidden, priority, served, running(*id), arrival), *id))
+            let running = running(*id);
+            Some(((hidden, priority, running > 0, served, running, arrival), *id))
         };
         let mut turns: Vec<_> = self.tabs.keys().filter_map(first).collect();
         turns.sort_unstable();
@@ -124,6 +126,12 @@ impl Queue {
     /// Whether the next waiting request of a tab would be served before `seq`, if that waited too.
     pub fn is_before(&self, tab: TabId, seq: &Sequence) -> bool {
         self.first(tab).is_some_and(|first| self.turn(first) < self.turn(seq))
+    }
+
+    /// Whether the next waiting request of a tab is of no lower rank than `seq`.
+    pub fn equals(&self, tab: TabId, seq: &Sequence) -> bool {
+        let rank = |seq: &Sequence| (self.standing(seq.tab).0, self.rank(seq).0);
+        self.first(tab).is_some_and(|first| rank(first) <= rank(seq))
     }
 
     /// Whether a tab waits for its turn while another is served: that is a whole turn ahead, or hidden while
