@@ -245,7 +245,7 @@ impl Scheduler {
         });
         let may_preempt = |at: &usize| {
             let seq = &self.running[*at];
-            self.running_of(seq.tab) > 1 && self.queue.equals(tab, seq)
+            self.running_of(seq.tab) > 1 && self.queue.ranks_no_lower(tab, seq)
         };
         busiest.filter(may_preempt).or_else(|| self.slice_over(tab, needs_slot))
     }

@@ -129,7 +129,7 @@ impl Queue {
     }
 
     /// Whether the next waiting request of a tab is of no lower rank than `seq`.
-    pub fn equals(&self, tab: TabId, seq: &Sequence) -> bool {
+    pub fn ranks_no_lower(&self, tab: TabId, seq: &Sequence) -> bool {
         let rank = |seq: &Sequence| (self.standing(seq.tab).0, self.rank(seq).0);
         self.first(tab).is_some_and(|first| rank(first) <= rank(seq))
     }
