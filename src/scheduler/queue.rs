@@ -13,7 +13,8 @@ use super::{
 
 /// Waiting requests by tab.
 ///
-/// The next turn goes to the tab that has been served least, in computed rows, since it was last idle:
+/// The next turn goes to a tab with nothing running, and among such to the one that has been served least,
+/// in computed rows, since it was last idle:
 /// deficit round-robin that charges after the fact, because the length of an answer is not known before
 /// it ends (the virtual token counter of Sheng et al., "Fairness in serving large language models",
 /// OSDI 2024). Visible tabs come before hidden ones.

@@ -61,7 +61,7 @@ pub fn native() -> Result<Tally> {
     let mut tally = Tally::default();
     let test = |what| cargo::build(what).arg("test").limit(NATIVE_LIMIT);
     let unit = test("unit tests").args(["--package", "tabloom", "--lib"]).args(UNOPTIMISED);
-    // Not with those: all would depend on a library that nothing else needs.
+    // With the settings of the native tests: those of tabloom's would compile its library once more.
     let others =
         test("unit tests of other crates").args(CRATES).args(["--exclude", "tabloom", "--lib"]);
     let native = test("native tests")
