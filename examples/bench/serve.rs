@@ -10,10 +10,10 @@ use tabloom::{
 };
 
 use crate::load::{
-    clock::{SimulatedClock, WallClock},
-    modelled::{Cost, Modelled},
+    clock::WallClock,
+    modelled::{Cost, Device, HOST_TOKENS, Modelled},
     report::Report,
-    scenarios::{Setup, Traffic, measure},
+    scenarios::{Setup, Traffic, measure, two_models},
 };
 
 /// Serve many tabs at once, and report their latencies.
@@ -57,12 +57,16 @@ pub async fn run(options: &Options) -> Result<()> {
 
 async fn modelled(traffic: Traffic) -> Result<Report> {
     let setup = async |options, keeps| {
-        let clock = SimulatedClock::default();
-        // 128 MiB, as by default.
-        let host = if keeps { 4096 } else { 0 };
-        Ok(Setup::new(Modelled::new(Cost::LAPTOP, clock.clone(), host), options, clock))
+        let (device, host) = (Device::default(), if keeps { HOST_TOKENS } else { 0 });
+        let clock = device.clock.clone();
+        Ok(Setup::new(Modelled::new(Cost::LAPTOP, device, host), options, clock))
     };
-    measure("modelled: Llama 3.2 1B in int4 on a laptop's GPU".into(), setup, traffic).await
+    let on = "modelled: Llama 3.2 1B in int4 on a laptop's GPU".into();
+    let mut report = measure(on, setup, traffic).await?;
+    let names = ["1B beside 8B", "1B alone", "8B beside 1B", "8B alone"];
+    let outcomes = two_models().await?;
+    report.runs.extend(names.iter().zip(&outcomes).map(|(name, outcome)| outcome.summary(name)));
+    Ok(report)
 }
 
 async fn real(model: PathBuf, traffic: Traffic) -> Result<Report> {

@@ -31,7 +31,7 @@ pub use self::{
     state::{HostMetrics, HostState, ModelState, TabState},
     stored::prefix_root,
     storing::RunRead,
-    turns::ModelId,
+    turns::{ModelId, Turns},
 };
 
 use self::{

@@ -79,6 +79,16 @@ struct Caller {
     held: bool,
 }
 
+impl<E> Model<E> {
+    /// The model, if it is loaded.
+    fn ready(&mut self) -> Option<&mut Ready<E>> {
+        match &mut self.state {
+            State::Ready(ready) => Some(ready),
+            State::Loading(_) => None,
+        }
+    }
+}
+
 impl<E: Executor> Models<E> {
     /// No models.
     pub fn new() -> Models<E> {
@@ -108,10 +118,7 @@ impl<E: Executor> Models<E> {
 
     /// A loaded model.
     pub fn ready(&mut self, model: ModelId) -> Option<&mut Ready<E>> {
-        match &mut self.entries.get_mut(&model)?.state {
-            State::Ready(ready) => Some(ready),
-            State::Loading(_) => None,
-        }
+        self.entries.get_mut(&model)?.ready()
     }
 
     /// A model that is loading.
@@ -124,10 +131,7 @@ impl<E: Executor> Models<E> {
 
     /// The loaded models.
     pub fn loaded(&mut self) -> impl Iterator<Item = (ModelId, &mut Ready<E>)> {
-        self.entries.iter_mut().filter_map(|(id, model)| match &mut model.state {
-            State::Ready(ready) => Some((*id, &mut **ready)),
-            State::Loading(_) => None,
-        })
+        self.entries.iter_mut().filter_map(|(id, model)| Some((*id, model.ready()?)))
     }
 
     /// The loaded models that are not idle.
@@ -142,22 +146,11 @@ impl<E: Executor> Models<E> {
 
     fn begin_step(&mut self) -> bool {
         let busy = self.busy().collect();
-        for model in self.turns.order(busy) {
-            let in_flight = self.turns.in_flight();
-            let Some(ready) = self.ready(model) else { continue };
-            if in_flight >= ready.service.depth() {
-                return false;
-            }
-            if ready.service.begin_step() {
-                self.turns.begin(model);
-                return true;
-            }
-            // Behind another's step it would wait for longer than for its own.
-            if self.turns.is_computing(model) {
-                return false;
-            }
-        }
-        false
+        let Models { entries, turns, .. } = self;
+        turns.begin_step(busy, |model, in_flight| {
+            let ready = entries.get_mut(&model)?.ready()?;
+            (in_flight < ready.service.depth()).then(|| ready.service.begin_step())
+        })
     }
 
     /// Waits for the oldest step in flight, if there is one. `turn`: see [`Executor::result`].

@@ -39,7 +39,7 @@ impl Share {
 
 impl Turns {
     /// The busy models, the least served first.
-    pub fn order(&mut self, busy: Vec<ModelId>) -> Vec<ModelId> {
+    fn order(&mut self, busy: Vec<ModelId>) -> Vec<ModelId> {
         for model in &busy {
             let share = self.shares.entry(*model).or_default();
             if !share.was_busy {
@@ -57,14 +57,27 @@ impl Turns {
         order
     }
 
-    /// Number of steps in flight, of all models.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight.len()
-    }
-
-    /// Whether a step of this model is in flight.
-    pub fn is_computing(&self, model: ModelId) -> bool {
-        self.in_flight.contains(&model)
+    /// Begins a step of the busy model that was served least, or of the next where it has none to compute.
+    /// `begin` gets a model and the number of steps in flight, and returns whether it began one, or `None` if
+    /// as many in flight are enough. Returns whether one was begun.
+    pub fn begin_step(
+        &mut self,
+        busy: Vec<ModelId>,
+        mut begin: impl FnMut(ModelId, usize) -> Option<bool>,
+    ) -> bool {
+        for model in self.order(busy) {
+            match begin(model, self.in_flight.len()) {
+                None => return false,
+                Some(true) => {
+                    self.begin(model);
+                    return true;
+                }
+                // Behind another's step it would wait for longer than for its own.
+                Some(false) if self.in_flight.contains(&model) => return false,
+                Some(false) => {}
+            }
+        }
+        false
     }
 
     /// The model whose step ends next.
@@ -73,7 +86,7 @@ impl Turns {
     }
 
     /// Adds a step to those in flight.
-    pub fn begin(&mut self, model: ModelId) {
+    fn begin(&mut self, model: ModelId) {
         self.shares.entry(model).or_default().in_flight += 1;
         self.in_flight.push_back(model);
     }
@@ -109,10 +122,8 @@ mod tests {
     fn run(turns: &mut Turns, busy: &[ModelId], depth: usize, steps: usize) -> Vec<ModelId> {
         let mut ended = Vec::new();
         while ended.len() < steps {
-            while turns.in_flight() < depth {
-                let next = turns.order(busy.to_vec())[0];
-                turns.begin(next);
-            }
+            let begin = |_, in_flight| (in_flight < depth).then_some(true);
+            while turns.begin_step(busy.to_vec(), begin) {}
             let model = turns.oldest().expect("a step is in flight");
             turns.end(took(model));
             ended.push(model);
@@ -152,7 +163,6 @@ mod tests {
         let mut turns = Turns::default();
         [SMALL, LARGE].into_iter().for_each(|model| turns.begin(model));
         turns.remove(SMALL);
-        assert_eq!((turns.in_flight(), turns.oldest()), (1, Some(LARGE)));
-        assert!(!turns.is_computing(SMALL));
+        assert_eq!(turns.in_flight, [LARGE]);
     }
 }

@@ -16,17 +16,17 @@ use tabloom::{
 use load::{
     clock::{Clock, SimulatedClock},
     drive::Outcome,
-    modelled::{Cost, Modelled},
-    report::Percentiles,
-    scenarios::{Setup, chats, mixed, with_a_long_prompt, without_a_pause},
+    modelled::{Cost, Device, HOST_TOKENS, Modelled},
+    report::{Percentiles, Summary},
+    scenarios::{Setup, chats, mixed, two_models, with_a_long_prompt, without_a_pause},
     workload::{Kind, Load, Pace, Tab},
 };
 
 /// A laptop that has just loaded its model.
 async fn laptop(options: Options, keeps: bool) -> Result<Setup<Modelled, SimulatedClock>> {
-    let clock = SimulatedClock::default();
-    let host = if keeps { 4096 } else { 0 };
-    Ok(Setup::new(Modelled::new(Cost::LAPTOP, clock.clone(), host), options, clock))
+    let (device, host) = (Device::default(), if keeps { HOST_TOKENS } else { 0 });
+    let clock = device.clock.clone();
+    Ok(Setup::new(Modelled::new(Cost::LAPTOP, device, host), options, clock))
 }
 
 fn run(load: &Load) -> Outcome {
@@ -86,8 +86,9 @@ fn chats_come_back_from_host_memory() {
 /// Time to the first token of an attacker's guess, after a victim asked `asked`; both in an engine that is
 /// idle, or busy with an answer of the victim.
 fn guessed(asked: u32, salts: [u64; 2], busy: bool) -> f64 {
-    let clock = SimulatedClock::default();
-    let (executor, time) = (Modelled::new(Cost::LAPTOP, clock.clone(), 4096), clock.clone());
+    let device = Device::default();
+    let (clock, time) = (device.clock.clone(), device.clock.clone());
+    let executor = Modelled::new(Cost::LAPTOP, device, HOST_TOKENS);
     let mut engine = Engine::new(executor, Options::default(), Box::new(move || time.now()));
     let ask = |token: u32, tab: u64, salt: u64, tokens: usize| Request {
         prompt: vec![token; 2000],
@@ -124,10 +125,11 @@ const STORAGE: f64 = 240e6;
 
 #[test]
 fn a_long_prefix_comes_back_from_host_memory_in_a_tenth_of_its_time_and_from_storage_in_a_fifth() {
-    let clock = SimulatedClock::default();
+    let device = Device::default();
+    let clock = device.clock.clone();
     let engine = || {
-        let (clock, time) = (clock.clone(), clock.clone());
-        let executor = Modelled::new(Cost::LAPTOP, clock, 2 * 8192);
+        let time = clock.clone();
+        let executor = Modelled::new(Cost::LAPTOP, device.clone(), 2 * 8192);
         Engine::new(executor, Options::default(), Box::new(move || time.now()))
     };
     let time_of = |engine: &mut Engine<Modelled>, token: u32| {
@@ -184,6 +186,22 @@ fn a_flooding_tab_gets_no_more_than_its_share() {
     println!("chats waited up to {alone:.3} s, beside the flood up to {beside:.3} s");
     let tabs = flooded.tabs.len() as f64;
     assert!(beside <= tabs * alone, "{alone} s alone, {beside} s with a part in {tabs}");
+}
+
+#[test]
+fn a_small_model_keeps_its_pace_beside_a_large_one() {
+    let outcomes = block_on(two_models()).unwrap();
+    let [small, small_alone, large, large_alone] =
+        outcomes.each_ref().map(|outcome| outcome.summary(""));
+    for run in [&small, &small_alone, &large, &large_alone] {
+        println!("{:?} {:?}", run.time_to_first_token, run.time_per_output_token);
+    }
+    // Each has half of the device. In lock-step the small one would take as long for a token as the large one.
+    let slower = |beside: &Summary, alone: &Summary| {
+        beside.time_per_output_token.p50 / alone.time_per_output_token.p50
+    };
+    let (small, large) = (slower(&small, &small_alone), slower(&large, &large_alone));
+    assert!(small < 2.2 && large < 2.2, "{small:.2} and {large:.2} times as long");
 }
 
 #[test]

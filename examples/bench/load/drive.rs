@@ -1,4 +1,4 @@
-//! Drives an engine with visitors' requests, and records latencies.
+//! Drives engines with visitors' requests, and records latencies.
 
 use std::{
     cmp::Reverse,
@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 use tabloom::{
     Error,
     engine::{Engine, Event, FinishReason, RequestId, Usage},
+    host::{ModelId, Turns},
     metrics::Metrics,
     step::{Capacity, Executor},
 };
@@ -50,49 +51,81 @@ pub struct Outcome {
     pub metrics: Metrics,
 }
 
-/// Runs a load to its end.
+/// A load on an engine, while it runs.
+pub struct Running<E> {
+    engine: Engine<E>,
+    clients: Clients,
+    steps: Vec<Duration>,
+    /// Sum over the steps.
+    kv_utilisation: f64,
+}
+
+impl<E: Executor> Running<E> {
+    pub fn new(engine: Engine<E>, capacity: Capacity, load: &Load, now: Duration) -> Running<E> {
+        let clients = Clients::new(load.visitors(capacity.vocab, capacity.context), now);
+        Running { engine, clients, steps: Vec::new(), kv_utilisation: 0.0 }
+    }
+}
+
+/// Runs loads to their end, each on its engine, all on one device, which they share as the models of a host.
 ///
 /// # Errors
-/// The engine failed, or ended a request before its last token.
-pub async fn drive<E: Executor>(
-    engine: &mut Engine<E>,
-    capacity: Capacity,
+/// An engine failed, or ended a request before its last token.
+pub async fn drive<E: Executor, const N: usize>(
+    mut models: [Running<E>; N],
     clock: &impl Clock,
-    load: &Load,
-) -> Result<Outcome> {
-    let mut clients = Clients::new(load.visitors(capacity.vocab, capacity.context), clock.now());
-    let start = clock.now();
-    let (mut steps, mut utilisation, mut stuck) = (Vec::new(), 0.0, 0);
+) -> Result<[Outcome; N]> {
+    let (start, mut stuck, mut turns) = (clock.now(), 0, Turns::default());
     loop {
-        while let Some((arrival, tab)) = clients.next_before(clock.now()) {
-            clients.send(engine, arrival, tab)?;
+        for Running { engine, clients, .. } in &mut models {
+            while let Some((arrival, tab)) = clients.next_before(clock.now()) {
+                clients.send(engine, arrival, tab)?;
+            }
         }
-        if !clients.is_busy() {
+        if !models.iter().any(|model| model.clients.is_busy()) {
             break;
         }
-        if engine.is_idle() {
-            clock.wait_until(clients.next().unwrap_or_default());
-            continue;
-        }
         let before = clock.now();
-        let events = engine.step().await?;
+        while begin_step(&mut turns, &mut models) {}
+        let Some(ModelId(oldest)) = turns.oldest() else {
+            let next = models.iter().filter_map(|model| model.clients.next()).min();
+            clock.wait_until(next.unwrap_or_default());
+            stuck = if clock.now() == before { stuck + 1 } else { 0 };
+            ensure!(stuck < 1000, "an engine has requests but computes nothing");
+            continue;
+        };
+        let Running { engine, clients, steps, kv_utilisation } = &mut models[oldest as usize];
+        turns.end(engine.end_step(async || {}).await);
+        ensure!(!engine.is_closed(), "the engine failed");
         let now = clock.now();
         steps.push(now - before);
-        utilisation += engine.metrics().kv_block_utilisation;
-        stuck = if events.is_empty() && now == before { stuck + 1 } else { 0 };
-        ensure!(stuck < 1000, "the engine has requests but computes nothing");
-        for event in events {
+        *kv_utilisation += engine.metrics().kv_block_utilisation;
+        for event in engine.take_events() {
             clients.on_event(event, now)?;
         }
+        for (at, model) in models.iter_mut().enumerate() {
+            if at as u64 != oldest {
+                model.engine.device_was_busy();
+            }
+        }
     }
-    Ok(Outcome {
+    Ok(models.map(|Running { engine, clients, steps, kv_utilisation }| Outcome {
         records: clients.records,
         refused: clients.refused,
         start,
         duration: clock.now() - start,
-        kv_utilisation: utilisation / steps.len().max(1) as f64,
+        kv_utilisation: kv_utilisation / steps.len().max(1) as f64,
         steps,
         metrics: engine.metrics(),
+    }))
+}
+
+fn begin_step<E: Executor>(turns: &mut Turns, models: &mut [Running<E>]) -> bool {
+    let ids = (0..).map(ModelId).zip(models.iter());
+    let busy = ids.filter(|(_, model)| !model.engine.is_idle()).map(|(id, _)| id).collect();
+    turns.begin_step(busy, |ModelId(at), in_flight| {
+        let engine = &mut models[at as usize].engine;
+        (in_flight < engine.depth()).then(|| engine.begin_step())
     })
 }
 

@@ -1,6 +1,6 @@
 //! An executor that computes nothing and simulates the time of a model on a device.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{cell::Cell, collections::VecDeque, rc::Rc, time::Duration};
 
 use tabloom::{
     Result,
@@ -51,6 +51,16 @@ impl Cost {
         logit_flops: 2.0 * 263e6,
     };
 
+    /// Llama 3.1 8B on the same: 32 layers of 4096, and a head of its own.
+    pub const LAPTOP_8B: Cost = Cost {
+        weight_bytes: 6.98e9 * 5.0 / 8.0 + 525e6 * 9.0 / 8.0,
+        kv_bytes: (32 * 2 * 8 * 128 * 2) as f64,
+        row_flops: 2.0 * 6.98e9,
+        attention_flops: (32 * 4 * 32 * 128) as f64,
+        logit_flops: 2.0 * 525e6,
+        ..Cost::LAPTOP
+    };
+
     fn step(&self, plan: &StepPlan) -> Duration {
         let (mut bytes, mut flops) = (0.0, 0.0);
         if plan.rows() > 0 {
@@ -70,21 +80,30 @@ impl Cost {
     }
 }
 
+/// The tokens that 128 MiB of host memory have room for, as by default.
+pub const HOST_TOKENS: usize = 4096;
+
+/// A device in simulated time, on which executors take turns.
+#[derive(Clone, Default)]
+pub struct Device {
+    pub clock: SimulatedClock,
+    /// When it has finished all steps so far.
+    free: Rc<Cell<Duration>>,
+}
+
 /// Takes simulated time for each step. The sampled token is a function of the row's token and position.
 pub struct Modelled {
     cost: Cost,
-    clock: SimulatedClock,
+    device: Device,
     capacity: Capacity,
     last_samples: Vec<u32>, // [seqs]
     in_flight: VecDeque<(Duration, StepResult)>,
-    /// When the device has finished all steps so far.
-    free: Duration,
 }
 
 impl Modelled {
     /// An executor with the capacity of a loaded Llama 3.2 1B with a context of 8192, and host memory for
     /// this many tokens.
-    pub fn new(cost: Cost, clock: SimulatedClock, host: usize) -> Modelled {
+    pub fn new(cost: Cost, device: Device, host: usize) -> Modelled {
         let (seqs, context) = (16, 8192);
         let capacity = Capacity {
             rows: 256,
@@ -100,14 +119,7 @@ impl Modelled {
                 reads: 0,
             },
         };
-        Modelled {
-            cost,
-            clock,
-            capacity,
-            last_samples: vec![0; seqs],
-            in_flight: VecDeque::new(),
-            free: Duration::ZERO,
-        }
+        Modelled { cost, device, capacity, last_samples: vec![0; seqs], in_flight: VecDeque::new() }
     }
 
     fn sample(&mut self, seq: &SeqPlan) -> Option<Sample> {
@@ -137,14 +149,15 @@ impl Executor for Modelled {
     fn submit(&mut self, plan: &StepPlan) -> Result<()> {
         assert!(!plan.is_empty() && plan.rows() <= self.capacity.rows, "{} rows", plan.rows());
         let samples = plan.seqs.iter().filter_map(|seq| self.sample(seq)).collect();
-        self.free = self.free.max(self.clock.now()) + self.cost.step(plan);
-        self.in_flight.push_back((self.free, StepResult { samples, ..StepResult::default() }));
+        let Device { clock, free } = &self.device;
+        free.set(free.get().max(clock.now()) + self.cost.step(plan));
+        self.in_flight.push_back((free.get(), StepResult { samples, ..StepResult::default() }));
         Ok(())
     }
 
     async fn result(&mut self, _turn: impl AsyncFn()) -> Result<StepResult> {
         let (end, result) = self.in_flight.pop_front().expect("a step is in flight");
-        self.clock.wait_until(end);
+        self.device.clock.wait_until(end);
         Ok(result)
     }
 

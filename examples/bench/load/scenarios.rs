@@ -8,8 +8,9 @@ use tabloom::{
 
 use super::{
     clock::Clock,
-    drive::{Outcome, drive},
+    drive::{Outcome, Running, drive},
     host,
+    modelled::{Cost, Device, HOST_TOKENS, Modelled},
     report::{Percentiles, Report},
     workload::{Kind, Load, Pace, Tab},
 };
@@ -42,8 +43,15 @@ impl<E: Executor, C: Clock> Setup<E, C> {
     }
 
     /// Runs a load on the engine.
-    pub async fn drive(mut self, load: &Load) -> Result<Outcome> {
-        drive(&mut self.engine, self.capacity, &self.clock, load).await
+    pub async fn drive(self, load: &Load) -> Result<Outcome> {
+        let clock = self.clock.clone();
+        let [outcome] = drive([self.run(load)], &clock).await?;
+        Ok(outcome)
+    }
+
+    fn run(self, load: &Load) -> Running<E> {
+        let now = self.clock.now();
+        Running::new(self.engine, self.capacity, load, now)
     }
 }
 
@@ -94,6 +102,29 @@ pub async fn with_a_long_prompt<E: Executor, C: Clock>(
         Percentiles::of(outcome.of(Kind::Short).map(|record| record.first_token()))
     };
     Ok((first_token(&alone), first_token(&with_long), with_long.longest_step()))
+}
+
+/// Two chats with a small model and two with a large one, on one device, without pauses; then each alone.
+pub async fn two_models() -> Result<[Outcome; 4]> {
+    let chats = |requests| {
+        let pace = Pace::Closed { think: 0.0 };
+        Load::alike(2, Tab { mix: &[Kind::Chat], pace, requests: Some(requests) }, 6)
+    };
+    // Together they end at about the same time.
+    let loads = [(Cost::LAPTOP, chats(60)), (Cost::LAPTOP_8B, chats(10))];
+    let device = Device::default();
+    let run = |device: &Device, (cost, load): &(Cost, Load)| {
+        let executor = Modelled::new(*cost, device.clone(), HOST_TOKENS);
+        Setup::new(executor, Options::default(), device.clock.clone()).run(load)
+    };
+    let [small, large] =
+        drive(loads.each_ref().map(|load| run(&device, load)), &device.clock).await?;
+    let alone = async |load| {
+        let device = Device::default();
+        drive([run(&device, load)], &device.clock).await
+    };
+    let ([small_alone], [large_alone]) = (alone(&loads[0]).await?, alone(&loads[1]).await?);
+    Ok([small, small_alone, large, large_alone])
 }
 
 /// Runs all loads, each on a new engine. `setup`: whether the host keeps what the KV cache has no room for.
