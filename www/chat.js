@@ -5,6 +5,7 @@ import { textsOf } from "./archive.js";
 import { $, button, html, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Speed, percent } from "./format.js";
+import { BUILT_IN } from "./loader.js";
 import { latest } from "./settings.js";
 import { fill, texts } from "./texts.js";
 import { ChatInTurn } from "./turn.js";
@@ -58,6 +59,7 @@ export class Chat extends EventTarget {
       this.#talk.counted = undefined;
       if (!this.busy) this.#talk.speed = new Speed(0);
       this.#view.update();
+      if (loader.current && loader.source !== BUILT_IN) this.#suit(loader.current);
     });
     loader.addEventListener("progress", () => {
       this.#view.update();
@@ -310,6 +312,22 @@ export class Chat extends EventTarget {
       // A name that is none is to be entered again.
       this.#view.fail(error, () => (error.param === "model" ? $("choose").click() : this.use(source)));
     }
+  }
+
+  /**
+   * Tells of a model that is not made for chats before anything is written to it.
+   *
+   * @param {import("./tabloom/index.js").Engine} engine
+   */
+  async #suit(engine) {
+    const hello = { role: /** @type {const} */ ("user"), content: "Hello" };
+    const error = await engine.applyChatTemplate([hello]).then(
+      () => null,
+      (error) => error,
+    );
+    // An answer that is under way says so itself, and another model may be loaded by now.
+    if (error?.code !== "template" || this.busy || engine !== this.#loader.current) return;
+    this.#view.fail(error, () => $("choose").click());
   }
 
   /**

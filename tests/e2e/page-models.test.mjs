@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, url } from "./browser.mjs";
-import { ask, loaded, open, ready, view } from "./demo.mjs";
+import { INPUT, PROBLEM, ask, loaded, open, ready, view } from "./demo.mjs";
 import { modelFile, serve } from "./server.mjs";
 import { SUGGESTED } from "../../www/suggested.js";
 
@@ -203,4 +203,25 @@ test("how far a model is loaded is the same number in all places, and never fall
     ["preparing", "99%", "99%", "99"],
   ]);
   await page.close();
+});
+
+test("a model without a chat template is told as that before anything is asked", async () => {
+  const { chat_template, ...rest } = JSON.parse(`${await modelFile("tokenizer_config.json")}`);
+  assert.ok(chat_template);
+  const server = await serve({ "models/base/": { "tokenizer_config.json": JSON.stringify(rest) } });
+  const { page } = await ready(await browser.newContext(), `${server.url}?device=cpu&model=models/base/`);
+  const problem = page.locator(PROBLEM, { hasText: "The model is not made for chats" });
+  await problem.waitFor();
+  await page.locator(INPUT).fill("What is written stays.");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("button", { name: "Load Built-in model" }).click();
+  await problem.waitFor({ state: "hidden" });
+  assert.equal(await page.locator(INPUT).inputValue(), "What is written stays.");
+
+  await page.locator("#choose").click();
+  await page.locator("#address").fill("models/base/");
+  await page.keyboard.press("Enter");
+  await problem.waitFor();
+  await page.context().close();
+  await server.close();
 });
