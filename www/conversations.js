@@ -90,7 +90,7 @@ export class Conversations {
     $("show-history").addEventListener("click", () => this.#unfold(!$("conversations").classList.contains("open")));
     $("search").addEventListener("input", () => this.#search());
     $("import-file").addEventListener("change", () => this.#import());
-    $("delete-all").addEventListener("click", () => this.#delete(this.#entries));
+    $("delete-all").addEventListener("click", (/** @type {UIEvent} */ event) => this.#deleteAll(event));
     // From the question on: until the first words come nothing is kept.
     setInterval(() => {
       for (const { id } of this.#chat.growing) archive.grows(id);
@@ -418,6 +418,27 @@ export class Conversations {
     input.addEventListener("blur", () => end(input.value.trim()));
     known.item.replaceChildren(input);
     input.select();
+  }
+
+  /**
+   * Deletes all once its button has asked: what was deleted can be brought back only until a reload.
+   *
+   * @param {UIEvent} event
+   */
+  #deleteAll({ detail: clicks }) {
+    const all = $("delete-all");
+    const { textContent: before } = all;
+    if (before === TEXTS.deleteAll) {
+      // The second half of a double click answers nothing.
+      if (clicks > 1) return;
+      all.blur();
+      this.#delete(this.#entries);
+      return;
+    }
+    write(all, TEXTS.deleteAll);
+    // Some browsers give buttons no focus.
+    all.focus();
+    all.addEventListener("blur", () => write(all, before), { once: true });
   }
 
   /** @param {Entry[]} entries */

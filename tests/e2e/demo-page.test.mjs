@@ -488,7 +488,14 @@ describe("conversations", () => {
   test("all are deleted, and brought back by one button", async () => {
     const before = await titles(page);
     assert.ok(before.length > 1);
-    await page.locator("#delete-all").click();
+    const all = page.locator("#delete-all");
+    await all.click();
+    assert.equal(await all.textContent(), "Really delete all?");
+    await page.locator("#search").click();
+    assert.equal(await all.textContent(), "Delete all", "who does something else is asked once more");
+    await all.dblclick();
+    assert.deepEqual(await titles(page), before, "who clicks twice has not read it");
+    await all.click();
     await page.locator("#said", { hasText: `Deleted ${before.length} conversations.` }).waitFor();
     assert.deepEqual(await titles(page), []);
     await page.locator("#undo").click();
@@ -2546,21 +2553,27 @@ describe("for everybody", () => {
     await page.context().close();
   });
 
-  test("the smallest phone has input and the end of the answer in sight", async () => {
-    const { page } = await fresh({ viewport: { width: 320, height: 568 } });
-    await ask(page, STORY);
-    await ask(page, QUESTION);
-    const [height, send, arrow] = await page.evaluate(() => [
-      document.documentElement.scrollHeight,
-      shadow("[part~=send]")[0].getBoundingClientRect().bottom,
-      parseFloat(getComputedStyle(document.querySelector("#choose"), "::after").width),
-    ]);
-    assert.equal(height, 568);
-    assert.ok(send < 568, `${send}`);
-    assert.ok(await inSight(page.locator(".assistant [part~=text]").last()));
-    assert.ok(arrow > 6, `${arrow} px of the arrow`);
-    await page.context().close();
-  });
+  for (const [width, height] of [
+    [320, 568],
+    [568, 320],
+  ]) {
+    test(`the smallest phone has input and the end of the answer in sight, ${width} px wide`, async () => {
+      const { page } = await fresh({ viewport: { width, height }, hasTouch: true });
+      await ask(page, STORY);
+      await ask(page, QUESTION);
+      const [wide, high, send, arrow] = await page.evaluate(() => [
+        document.documentElement.scrollWidth,
+        document.documentElement.scrollHeight,
+        shadow("[part~=send]")[0].getBoundingClientRect().bottom,
+        parseFloat(getComputedStyle(document.querySelector("#choose"), "::after").width),
+      ]);
+      assert.deepEqual([wide, high], [width, height]);
+      assert.ok(send < height, `${send}`);
+      assert.ok(await inSight(page.locator(".assistant [part~=text]").last()));
+      assert.ok(arrow > 6, `${arrow} px of the arrow`);
+      await page.context().close();
+    });
+  }
 
   test("who cancels loading on a phone sees what loads the model", async () => {
     const context = await browser.newContext({ viewport: { width: 390, height: 844 } });

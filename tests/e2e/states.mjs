@@ -258,6 +258,7 @@ export const STATES = {
       await imported(page, { title: QUESTION, messages: VERSIONS });
       const { page: other } = await ready(page.context(), page.url());
       await other.locator("#delete-all").click();
+      await other.locator("#delete-all").click();
       await other.locator("#undo").waitFor();
       await other.close();
       await page.locator("#lost").waitFor();
@@ -382,9 +383,16 @@ export const STATES = {
       await page.locator("#nothing-found", { hasText: /./ }).waitFor();
     },
   },
+  "list: about to delete all": {
+    show: async (page) => {
+      await list(page);
+      await page.locator("#delete-all").click();
+    },
+  },
   "list: deleted": {
     show: async (page) => {
       await list(page);
+      await page.locator("#delete-all").click();
       await page.locator("#delete-all").click();
       await page.locator("#undo").waitFor();
     },

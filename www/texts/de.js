@@ -155,6 +155,7 @@ export default {
     json: "Als JSON speichern",
     delete: "Löschen",
     deleted: "„{title}“ gelöscht.",
+    deleteAll: "Wirklich alle löschen?",
     deletedAll: "{count} Unterhaltungen gelöscht.",
     imported: "„{title}“ importiert.",
     importedAll: "{count} Unterhaltungen importiert.",

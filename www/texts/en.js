@@ -56,6 +56,7 @@ export default {
     json: "Save as JSON",
     delete: "Delete",
     deleted: "Deleted “{title}”.",
+    deleteAll: "Really delete all?",
     deletedAll: "Deleted {count} conversations.",
     imported: "Imported “{title}”.",
     importedAll: "Imported {count} conversations.",

@@ -153,6 +153,7 @@ export default {
     json: "Guardar como JSON",
     delete: "Eliminar",
     deleted: "Se eliminó «{title}».",
+    deleteAll: "¿Eliminar todo de verdad?",
     deletedAll: "Se eliminaron {count} conversaciones.",
     imported: "Se importó «{title}».",
     importedAll: "Se importaron {count} conversaciones.",

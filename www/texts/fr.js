@@ -156,6 +156,7 @@ export default {
     json: "Enregistrer en JSON",
     delete: "Supprimer",
     deleted: "« {title} » supprimée.",
+    deleteAll: "Vraiment tout supprimer ?",
     deletedAll: "{count} conversations supprimées.",
     imported: "« {title} » importée.",
     importedAll: "{count} conversations importées.",

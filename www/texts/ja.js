@@ -151,6 +151,7 @@ export default {
     json: "JSON で保存",
     delete: "削除",
     deleted: "「{title}」を削除しました。",
+    deleteAll: "本当にすべて削除しますか？",
     deletedAll: "{count} 件の会話を削除しました。",
     imported: "「{title}」をインポートしました。",
     importedAll: "{count} 件の会話をインポートしました。",

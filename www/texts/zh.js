@@ -140,6 +140,7 @@ export default {
     json: "保存为 JSON",
     delete: "删除",
     deleted: "已删除“{title}”。",
+    deleteAll: "确定要全部删除吗？",
     deletedAll: "已删除 {count} 个对话。",
     imported: "已导入“{title}”。",
     importedAll: "已导入 {count} 个对话。",
