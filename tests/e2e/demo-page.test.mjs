@@ -2680,6 +2680,24 @@ describe("without a network", () => {
     await page.reload();
     await loaded(page);
     assert.equal(await ask(page, QUESTION), FRANCE.answer);
+    for (const [format, ending] of [
+      ["Markdown", ".md"],
+      ["JSON", ".json"],
+    ]) {
+      await page.locator("#conversation-list .icon").first().click();
+      const { name, content } = await saved(page, page.getByRole("menuitem", { name: `Save as ${format}` }));
+      assert.ok(name.endsWith(ending), name);
+      assert.ok(JSON.stringify(content).includes(QUESTION), content);
+    }
+    const notes = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("The fox is red.") };
+    await page.locator("#conversation input[type=file]").setInputFiles(notes);
+    await page.locator("#conversation [part=attachment]", { hasText: "notes.txt" }).waitFor();
+    await ask(page, "What colour is the fox?");
+    assert.match((await said(page)).at(-2), /What colour is the fox\?/);
+    await page.locator("#clear").click();
+    await page.locator("#chat .embed").click();
+    await page.locator("#site-line", { hasText: "<tabloom-chat" }).waitFor();
+    await page.keyboard.press("Escape");
     await page.locator("#tab-playground").click();
     await page.locator("#play-run").click();
     await page.locator("#verdict.good").waitFor();
