@@ -2,6 +2,7 @@
 // contact sheet shows.
 import { launch } from "./browser.mjs";
 import { INPUT, MESSAGES, PROBLEM, ask, begin as hold, loaded, open, ready, say } from "./demo.mjs";
+import { holdAnswers } from "./hold.mjs";
 import { modelFile, serve } from "./server.mjs";
 
 /** @import { Page } from "playwright-core" */
@@ -178,6 +179,7 @@ const half = (response) => {
   response.writeHead(200, { "content-length": weights.length });
   response.write(weights.subarray(0, weights.length / 2));
 };
+const { chat_template: _, ...plain } = JSON.parse(`${await modelFile("tokenizer_config.json")}`);
 const FILES = {
   "": {
     "element.html": html(`model="model/"`),
@@ -187,6 +189,7 @@ const FILES = {
     "box.html": html(`model="model/" style="inline-size: 18rem; block-size: 20rem"`),
   },
   "models/slow/": { "model.safetensors": half },
+  "models/base/": { "tokenizer_config.json": JSON.stringify(plain) },
 };
 
 const element = { loads: false, at: "element.html" };
@@ -206,11 +209,23 @@ export const STATES = {
     loads: false,
     show: (page) => page.getByText(/^[\d.]+ \/ [\d.]+ MB$/).waitFor(),
   },
+  "page: loading cancelled": {
+    at: "?model=models/slow/&device=cpu",
+    loads: false,
+    show: async (page) => {
+      await page.getByRole("button", { name: "Cancel" }).click();
+      await page.getByRole("button", { name: "Load the model" }).waitFor();
+    },
+  },
   "page: no model": {
     at: "?model=nowhere/&device=cpu",
     loads: false,
     fails: true,
     show: (page) => page.locator(PROBLEM).waitFor(),
+  },
+  "page: not for chats": {
+    at: "?model=models/base/&device=cpu",
+    show: (page) => page.locator(PROBLEM, { hasText: "not made for chats" }).waitFor(),
   },
   "page: newer version": {
     show: (page) => page.evaluate(() => document.getElementById("update").removeAttribute("hidden")),
@@ -305,6 +320,22 @@ export const STATES = {
     },
   },
 
+  "chat: read aloud": {
+    show: async (page) => {
+      await page.evaluate(() => {
+        const speechSynthesis = Object.assign(new EventTarget(), {
+          getVoices: () => [{ lang: "en", localService: true }],
+          speak() {},
+          cancel() {},
+        });
+        Object.defineProperty(globalThis, "speechSynthesis", { value: speechSynthesis });
+        /** @type {any} */ (globalThis).SpeechSynthesisUtterance = EventTarget;
+      });
+      await imported(page, { title: "Capitals", messages: VERSIONS });
+      await page.getByRole("button", { name: "Read aloud" }).click();
+      await page.locator("#conversation button[aria-pressed=true]").waitFor();
+    },
+  },
   "chat: dropping": {
     show: async (page) => {
       await page.locator("#conversation [part=chat]").evaluate((area) => {
@@ -339,6 +370,13 @@ export const STATES = {
       });
       await ask(page, QUESTION);
       await page.locator("#said", { hasText: "storage is full" }).waitFor();
+    },
+  },
+  "list: can be installed": {
+    show: async (page) => {
+      await list(page);
+      await page.evaluate(() => void dispatchEvent(new Event("beforeinstallprompt", { cancelable: true })));
+      await page.locator("#install:not([hidden])").waitFor({ state: "attached" });
     },
   },
   "list: menu": {
@@ -399,6 +437,13 @@ export const STATES = {
   },
 
   "dialog: model": { show: choose },
+  "dialog: model without a network": {
+    show: async (page) => {
+      await page.evaluate(() => Object.defineProperty(navigator, "onLine", { value: false }));
+      await choose(page);
+      await page.getByText("There is no network now").waitFor();
+    },
+  },
   "dialog: better model": {
     show: async (page) => {
       await page.locator("#get-better").click();
@@ -408,11 +453,37 @@ export const STATES = {
   "dialog: site": { show: (page) => page.locator("#chat .embed").click() },
 
   "playground: before": { show: (page) => view(page, "playground") },
+  "playground: answering": {
+    show: async (page) => {
+      await view(page, "playground");
+      await holdAnswers(page, 1);
+      await page.locator("#play-run").click();
+      await page.locator("#answer", { hasText: /./ }).waitFor();
+    },
+  },
   "playground: answered": { show: (page) => play(page, "good") },
   "playground: refused": { show: (page) => play(page, "bad", '{"type": "nonsense"}') },
   "engine: idle": { show: (page) => view(page, "engine") },
   "engine: two tabs": { show: async (page) => share(page, (await ready(page.context(), page.url())).page) },
+  "engine: no model": {
+    at: "?model=nowhere/&device=cpu",
+    loads: false,
+    fails: true,
+    show: async (page) => {
+      await page.locator(PROBLEM).waitFor();
+      await page.locator("#tab-engine").click();
+      await page.locator("#panel", { hasText: "No model is loaded." }).waitFor();
+    },
+  },
   "bench: before": { show: (page) => view(page, "bench") },
+  "bench: running": {
+    show: async (page) => {
+      await view(page, "bench");
+      await holdAnswers(page);
+      await page.locator("#bench-run").click();
+      await page.locator("#bench-state", { hasText: "Warming up" }).waitFor();
+    },
+  },
   "bench: after": {
     show: async (page) => {
       await page.evaluate((report) => localStorage.setItem("tabloom-bench", JSON.stringify(report)), REPORT);
