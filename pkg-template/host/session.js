@@ -159,6 +159,7 @@ export class Session {
       this.#stay = stay;
       // A page that dies of it, the first time or later, does not load again unasked.
       const ended = mark();
+      this.#onProgress?.({ stage: "start", file: "", loaded: 0, total: 1, rate: 0 });
       try {
         return await this.#attach(await this.#ladder.climb(stay));
       } catch (/** @type {any} */ error) {
@@ -167,7 +168,6 @@ export class Session {
         if (!(error instanceof Death)) throw error;
         deaths.push(error.cause);
         if (this.#dieTooOften(error.cause) || count(deaths) >= MOST_DEATHS) throw gaveUp("while loading", error.cause);
-        this.#onProgress?.({ stage: "start", file: "", loaded: 0, total: 1, rate: 0 });
       } finally {
         ended();
       }

@@ -14,9 +14,11 @@ let published;
  */
 export function workerScript(given) {
   if (given) return reachable(given);
+  // A script that is no module has no address.
+  const here = `${import.meta.url}`;
   // With the version in it no cache gives this page another version's worker.
-  const own = import.meta.url.replace(HERE, `$1worker.js?tabloom=${VERSION}`);
-  if (HERE.test(import.meta.url)) published ??= trusted(reachable(own));
+  const own = here.replace(HERE, `$1worker.js?tabloom=${VERSION}`);
+  if (HERE.test(here)) published ??= trusted(reachable(own));
   return published;
 }
 

@@ -2,7 +2,7 @@
 
 /** How far loading is. While another worker of the site downloads the same model, how far that one is. */
 export interface Progress {
-  /** `start` comes where a worker is gone, or silent, before it has loaded the model: another is sought. */
+  /** `start` comes while a worker is sought: at first, and where one is gone, or silent, before it has loaded the model. */
   stage: "start" | "download" | "compile";
   /** The file being read; empty but while weights are downloaded. */
   file: string;

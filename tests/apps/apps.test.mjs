@@ -34,7 +34,7 @@ const NEXT = { base: "/below/", pages: ["", "alone", "engine"] };
 const DEFAULT = {
   plain: { dist: "dist" },
   cdn: { dist: "dist", cdn: true },
-  esbuild: { dist: "dist" },
+  esbuild: { dist: "dist", base: "/below/" },
   "vite-react": { dist: "dist", base: "/below/" },
   next: NEXT,
 };
@@ -75,7 +75,18 @@ const GUIDE = {
   "Vite before 8": ["vite-7", "astro-6"],
   Angular: ["angular"],
   "esbuild and Rollup": ["esbuild", "rollup"],
-  "Below a path": ["vite-react", "astro", "sveltekit", "nuxt", "next", "angular", "parcel", "webpack", "rollup"],
+  "Below a path": [
+    "vite-react",
+    "astro",
+    "sveltekit",
+    "nuxt",
+    "next",
+    "angular",
+    "parcel",
+    "webpack",
+    "esbuild",
+    "rollup",
+  ],
   "Trusted Types": ["strict", "webpack"],
   "Service workers": ["service-worker", "pwa"],
 };

@@ -346,6 +346,31 @@ describe("requests", () => {
       assert.deepEqual(reported("load"), []);
     });
 
+    test("hashes files, after the piece at hand", async () => {
+      const page = await open(null);
+      await page.evaluate(() => {
+        const digest = crypto.subtle.digest.bind(crypto.subtle);
+        const held = new Promise((release) => Object.assign(globalThis, { release, hashed: 0 }));
+        crypto.subtle.digest = async (...args) => {
+          globalThis.hashed += 1;
+          await held;
+          return digest(...args);
+        };
+        globalThis.controller = new AbortController();
+        const files = {
+          "config.json": new Blob(["{}"]),
+          "model.safetensors": new Blob([new Uint8Array(33 * 2 ** 20)]),
+        };
+        globalThis.loading = failure(Engine.load(files, { host: "private", signal: controller.signal }));
+      });
+      await page.waitForFunction(() => globalThis.hashed === 1);
+      const aborted = abort(page);
+      await page.evaluate(() => globalThis.release());
+      assert.equal((await aborted).message, "changed my mind");
+      assert.equal(await page.evaluate(() => globalThis.hashed), 1);
+      assert.deepEqual(reported("load"), []);
+    });
+
     test("notes that the model was used", async () => {
       const page = await open(null);
       fates.load = [{ info: { stored: true } }];

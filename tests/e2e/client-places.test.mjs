@@ -129,7 +129,7 @@ describe("a page takes the first place there is", () => {
       fates.boot = [{ fate: "stall" }];
       const { failed, stages } = await load({ host, workerUrl });
       assert.equal(failed, "no failure");
-      assert.deepEqual(stages, ["start", "download", "download"]);
+      assert.deepEqual(stages, ["start", "start", "download", "download"]);
       assert.equal(reported("boot").length, 2);
       const asked = server.requests.slice(before).filter((path) => path === "slow.js").length;
       assert.equal(asked, host === "shared" ? 0 : 2);

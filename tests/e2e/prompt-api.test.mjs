@@ -370,9 +370,22 @@ describe("language-model-create", () => {
   gives("options are null, undefined or an object", async () => {
     const told = [];
     for (const options of [null, undefined, {}, 5, "a"]) told.push(await fault(create(options)));
+    const session = await create();
+    await session.append("a", null);
+    told.push(
+      (await session.prompt("a", null)).length > 0,
+      (await session.measureContextUsage("a", null)) > 0,
+      (await session.clone(null)) instanceof LanguageModel,
+      session.promptStreaming("a", null) instanceof ReadableStream,
+    );
     for (const options of [{ signal: null }, { signal: {} }, { monitor: {} }]) told.push(await fault(create(options)));
     return told;
-  }, ["no failure", "no failure", "no failure", ...Array(5).fill("TypeError")]);
+  }, [
+    ...Array(3).fill("no failure"),
+    ...Array(2).fill("TypeError"),
+    ...Array(4).fill(true),
+    ...Array(3).fill("TypeError"),
+  ]);
 });
 
 describe("language-model-destroy", () => {

@@ -5,6 +5,7 @@ import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { build } from "esbuild";
 import * as vite from "vite";
 import webpack from "webpack";
 import { serve } from "../e2e/server.mjs";
@@ -90,6 +91,26 @@ for (const [name, bundle] of Object.entries(bundlers)) {
     );
   });
 }
+
+test("an app that is no module needs the worker's address, and says so", async () => {
+  const code = (options) => `
+    import { Engine } from "tabloom";
+    const loading = Engine.load("/models/my-model/", ${options});
+    loading.then(({ host }) => host, ({ code, message }) => code + ": " + message).then((text) => document.body.append(text));`;
+  const dist = join(project.folder, "dist");
+  /** @type {[options: string, expected: RegExp][]} */
+  const cases = [
+    ["{}", /^no_host: .*workerUrl/],
+    [`{ workerUrl: "/tabloom/worker.js" }`, /^shared$/],
+  ];
+  for (const [options, expected] of cases) {
+    const stdin = { contents: code(options), resolveDir: project.folder };
+    await build({ stdin, bundle: true, format: "iife", logLevel: "silent", outfile: join(dist, "main.js") });
+    await project.write("dist/index.html", `<!doctype html><title>App</title><body><script src="/main.js"></script>`);
+    const { found } = await shown(dist, () => document.body.innerText.trim());
+    assert.match(found, expected);
+  }
+});
 
 test("an app on Vite's server for developers answers", async () => {
   const site = await serve({});

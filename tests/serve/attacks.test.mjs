@@ -22,9 +22,12 @@ before(async () => {
 after(() => server?.stop());
 
 /** Status and body of a request on a connection of its own, with headers that `fetch` would not send. */
-async function raw(path, headers, url = server.url, sent = null) {
-  const method = sent ? "POST" : "GET";
-  const [response] = await once(request(`${url}${path}`, { method, headers, agent: false }).end(sent), "response");
+async function raw(path, headers, url = server.url) {
+  return answered(request(`${url}${path}`, { headers, agent: false }).end());
+}
+
+async function answered(asked) {
+  const [response] = await once(asked, "response");
   let body = "";
   for await (const chunk of response.setEncoding("utf8")) body += chunk;
   return { status: response.statusCode, body };
@@ -133,10 +136,15 @@ test("the largest lists of tokens take little memory, and nobody's turn", async 
 
 test("two hundred large bodies at once get an answer each, in little memory", async () => {
   const before = await peak();
-  // `fetch` would copy it two hundred times before it sends the heads, for which the server waits five seconds.
   const body = Buffer.from(tokens("input", 1.9 * MIB));
-  const asked = () => raw("/v1/embeddings", { "content-type": "application/json" }, server.url, body);
-  const large = Array.from({ length: 200 }, () => asked().then(({ status }) => status));
+  const headers = { "content-type": "application/json", "content-length": body.length };
+  const asked = Array.from({ length: 200 }, () =>
+    request(`${server.url}/v1/embeddings`, { method: "POST", headers, agent: false }),
+  );
+  // The heads first: the server waits five seconds for one.
+  for (const one of asked) one.flushHeaders();
+  await Promise.all(asked.map((one) => once(one, "socket").then(([socket]) => once(socket, "connect"))));
+  const large = asked.map((one) => answered(one.end(body)).then(({ status }) => status));
   await answersOthers();
   const statuses = new Set(await Promise.all(large));
   await answersOthers();
@@ -179,6 +187,9 @@ test("two thousand connections that never come to the point are closed, one and 
     // Refused, or reset.
     socket.on("error", () => {});
     socket.write(words[i % words.length]);
+    // Some go on for as long as they may.
+    const trickle = i % 4 === 0 && setInterval(() => socket.write("a"), 1000);
+    socket.once("close", () => clearInterval(trickle || undefined));
     return socket.resume();
   });
   const closed = slow.map((socket) => new Promise((resolve) => socket.once("close", resolve)));

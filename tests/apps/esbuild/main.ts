@@ -3,7 +3,7 @@ import { Engine } from "tabloom";
 const form = document.querySelector("form")!;
 const stop = document.querySelector<HTMLButtonElement>("button[type=button]")!;
 const output = document.querySelector("output")!;
-const loading = Engine.load("/models/my-model/", { device: "cpu", workerUrl: "/tabloom/worker.js" });
+const loading = Engine.load("models/my-model/", { device: "cpu", workerUrl: "tabloom/worker.js" });
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();

@@ -116,14 +116,19 @@ test("frames of other origins, and without one, find no host that lives, none of
     await framed(`${foreign.url}frame.html`, {}, page),
     await framed(`${elsewhere(own.url)}frame.html`, {}, page),
   ];
-  const nothing = { locks: [], caches: [], files: [] };
+  const nothing = { hosts: [], locks: [], caches: [], files: [] };
+  const theirs = (names) => names.filter((name) => locks.includes(name));
+  const owns = [];
   for (const frame of intruders) {
     const found = await within(
       "the intruder",
-      frame.evaluate((locks) => intrude(locks), locks),
+      frame.evaluate(([locks, worker]) => intrude(locks, worker), [locks, `${own.url}observed.js`]),
     );
-    assert.deepEqual({ ...found, locks: found.locks.filter((name) => locks.includes(name)) }, nothing);
+    owns.push(found.hosts.length);
+    assert.deepEqual({ ...found, hosts: theirs(found.hosts), locks: theirs(found.locks) }, nothing);
   }
+  // A frame that has an origin may have a worker by that name, of its own.
+  assert.deepEqual(owns, [0, 1, 0]);
   // A page of the site is answered meanwhile.
   await first.run("a join", async () => {
     const { connect } = await import("./hostile.js");

@@ -4,6 +4,7 @@ import { after, afterEach, before, beforeEach, describe, test } from "node:test"
 import { largeModel } from "../large.mjs";
 import { modelFile } from "../server.mjs";
 import { FRANCE, open, text, until } from "./tabs.mjs";
+import { BOTH, OTHER, WORKER } from "./versions.mjs";
 
 const FILE = "model.safetensors";
 const SMALL = "models/small/";
@@ -70,7 +71,9 @@ let files;
 
 before(async () => {
   session = await open({
+    ...BOTH,
     "": {
+      ...BOTH[""],
       "for-ever.js": waiting(Infinity),
       "patient.js": script("for-ever.js"),
       "for-a-second.js": waiting(1000),
@@ -186,6 +189,23 @@ for (const store of /** @type {const} */ (["cache", "opfs"])) {
       assert.equal(sent(), small.length);
       assert.deepEqual(filesOf(SMALL), files);
       await assertWhole(second, SMALL, store);
+    });
+
+    test("hosts on other rungs, and of another version, wait in the same way", async () => {
+      gate.end = small.length / 2;
+      const tabs = [await beginner(SMALL, { store, host: "shared" })];
+      await hears(tabs[0]);
+      tabs.push(await beginner(SMALL, { store, host: "leader" }), await visitor.tab({ package: OTHER.package }));
+      await begin(tabs[2], SMALL, { store, workerFile: WORKER });
+      await Promise.all(tabs.map((tab) => hears(tab)));
+      gate.end = Infinity;
+      for (const tab of tabs) {
+        assert.equal(await loading(tab), "no failure");
+        assert.equal(text(await tab.ask(FRANCE.params)), FRANCE.answer);
+      }
+      assert.deepEqual(await Promise.all(tabs.map((tab) => tab.rung())), ["shared", "leader", "private"]);
+      assert.equal(sent(), small.length);
+      await assertWhole(tabs[2], SMALL, store);
     });
 
     test("the second goes on where the first was killed", async () => {

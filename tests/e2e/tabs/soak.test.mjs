@@ -140,10 +140,11 @@ test("thousands of requests, and engines that are loaded and closed", async () =
 test("hosts that are lost one after the other", async () => {
   const visitor = await session.visitor();
   const witness = await visitor.tab();
+  const tab = await visitor.tab();
+  const held = [];
   for (let lost = 0; lost < HAND_OVERS; lost += LOSSES_OF_ONE) {
     // By turns; the last worker is no SharedWorker, which may outlive its tabs.
-    const host = SHARING[(1 + lost / LOSSES_OF_ONE) % 2];
-    const [tab] = await visitor.tabs(1, { host });
+    await tab.load({ host: SHARING[(1 + lost / LOSSES_OF_ONE) % 2] });
     for (let i = 0; i < LOSSES_OF_ONE; i++) {
       await tab.begin(`stream ${i}`, { messages, temperature: 0, max_tokens: 8 });
       await tab.command("close");
@@ -152,11 +153,16 @@ test("hosts that are lost one after the other", async () => {
     }
     await until("the next host", async () => (await tab.hosts()).length === 1);
     await tab.run("close", () => engine.close());
-    // A SharedWorker would outlive its tab for a while.
+    // A SharedWorker would outlive its engine for a while.
     await witness.command("close");
-    await tab.close();
+    await until("all locks to be free", async () => (await locks(witness)) === 0);
+    held.push(await holdings(tab));
   }
-  await until("all locks to be free", async () => (await locks(witness)) === 0);
+  // Both times its last engine was on the same rung.
+  const [first, last] = [held[0], held.at(-1)];
+  console.log(`${JSON.stringify(last.counts)}; bytes of the page: ${first.heap} to ${last.heap}`);
+  assert.deepEqual(last.counts, first.counts);
+  assert.ok(last.heap <= first.heap + (1 << 20), `the page's heap grew from ${first.heap} to ${last.heap} bytes`);
   assert.deepEqual(await witness.hosts(), []);
   await visitor.close();
 });

@@ -15,12 +15,14 @@ globalThis.refused = (options) =>
   );
 
 /**
- * Looks for hosts and stores of another origin: speaks in the lobby, steals locks, reads what is stored. Gives a
- * function for what it has heard until then, and the names that it has found.
+ * Looks for hosts and stores of another origin: speaks in the lobby, starts its worker by name, steals locks, reads
+ * what is stored. Gives a function for what it has heard until then, and the names that it has found; `hosts` are the
+ * locks of those that have greeted it.
  *
  * @param {string[]} locks that somebody else holds
+ * @param {string} worker the address of their worker
  */
-globalThis.intrude = async (locks) => {
+globalThis.intrude = async (locks, worker) => {
   const heard = [];
   const lobby = new BroadcastChannel(`tabloom ${VERSION} lobby`);
   const channel = new BroadcastChannel("an intruder");
@@ -39,12 +41,24 @@ globalThis.intrude = async (locks) => {
     }
   };
   const steal = (name) => navigator.locks.request(name, { steal: true }, () => {});
+  const greeting = (script) =>
+    found(
+      () =>
+        new Promise((resolve, reject) => {
+          const options = { type: "module", name: `tabloom ${VERSION}`, extendedLifetime: true };
+          const shared = new SharedWorker(script, /** @type {WorkerOptions} */ (options));
+          shared.onerror = reject;
+          shared.port.onmessage = ({ data }) => resolve([data.host]);
+          setTimeout(reject, 5000);
+        }),
+    );
   const list = async (entries) => {
     const names = [];
     for await (const name of entries) names.push(name);
     return names;
   };
   return {
+    hosts: (await Promise.all([worker, new URL("observed.js", location.href)].map(greeting))).flat(),
     locks: await found(async () => {
       const { held } = await navigator.locks.query();
       await Promise.all(locks.map(steal));
