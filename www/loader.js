@@ -101,7 +101,7 @@ export class Loader extends EventTarget {
   /** Ends loading, and gives up the engine. */
   release() {
     this.#loading?.controller.abort();
-    this.#loading = null;
+    this.#loading = this.progress = null;
     this.current?.close();
     this.#be(null);
   }

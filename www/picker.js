@@ -28,6 +28,7 @@ export class Picker {
     this.#chat = chat;
     for (const type of ["change", "progress"]) loader.addEventListener(type, () => this.#name());
     $("choose").addEventListener("click", () => this.#open());
+    for (const type of ["online", "offline"]) addEventListener(type, () => this.#dialog.open && this.#list());
     $("close-picker").addEventListener("click", () => this.#dialog.close());
     $("by-address").addEventListener("submit", (/** @type {Event} */ event) => {
       event.preventDefault();
@@ -107,12 +108,15 @@ export class Picker {
 
     const here = new Set(others.filter(({ complete }) => complete).map(({ model }) => model));
     const rest = all.filter(({ address }) => !here.has(address));
+    const online = navigator.onLine;
     $("suggested").replaceChildren(
       ...rest.map((model) => {
         const { name, address, fit } = model;
         const text = `${costs(model, this.#loader.rate)} ${fit}`;
-        const marked = address === best?.address ? fill(TEXTS.recommended, { about: text }) : text;
-        return entry(name, marked, () => this.#use(address), address === present);
+        const marked = online && address === best?.address ? fill(TEXTS.recommended, { about: text }) : text;
+        const item = entry(name, marked, () => this.#use(address), address === present);
+        if (!online) for (const load of item.querySelectorAll("button")) load.disabled = true;
+        return item;
       }),
     );
   }

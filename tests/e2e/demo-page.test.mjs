@@ -2363,6 +2363,11 @@ describe("for everybody", () => {
       });
       assert.ok(seen > 0.95, `${seen} of the conversation is seen`);
     }
+    await page.setViewportSize({ width: 844, height: 390 });
+    const heights = await page.locator("#conversation-list").evaluate((list) => [list.clientHeight, list.scrollHeight]);
+    assert.equal(heights[0], heights[1], "what is around the list scrolls with it");
+    await choose(page, 0, "Delete");
+    assert.ok(await inSight(page.locator("#undo")));
     await page.setViewportSize({ width: 1280, height: 800 });
     await view(page, "engine");
     const broken = await page.locator("#panel .facts :is(dt, dd)").evaluateAll((all) =>
@@ -2584,6 +2589,7 @@ describe("for everybody", () => {
     const start = page.getByRole("button", { name: "Load the model" });
     await start.waitFor();
     assert.ok(await inSight(start));
+    assert.equal(await page.locator("#model-size").textContent(), "");
     await context.close();
   });
 

@@ -40,9 +40,14 @@ test("a better model that is on the device is offered as that, also without a ne
   const kept = page.locator("#kept li", { hasText: "SmolLM2-360M-Instruct" });
   await kept.filter({ hasText: "Recommended for this device: 8 B, kept on this device" }).waitFor();
   assert.equal(await page.locator("#picker li", { hasText: "Recommended" }).count(), 1);
+  const far = page.locator("#suggested button:enabled");
+  assert.ok((await far.count()) > 1);
+  await page.context().setOffline(true);
+  await page.getByText("There is no network now: only what is kept can be loaded.").waitFor();
+  await far.first().waitFor({ state: "detached" });
+  assert.ok(await kept.getByRole("button", { name: "Load" }).isEnabled());
   await page.keyboard.press("Escape");
 
-  await page.context().setOffline(true);
   await page.locator("#get-better").click();
   await choice.waitFor();
   assert.equal(await page.locator("#upgrades li").count(), 1);
