@@ -94,22 +94,26 @@ export const PLANTED = {
     replace: "throw error;",
   },
   "a page waits for its lock for ever": {
+    seed: 67,
     file: "connection.js",
     find: "if (tab) await within(hold(tab, signal, robbed), life, { freezes });",
     replace: "if (tab) await hold(tab, signal, robbed);",
   },
   "a page falls over rubbish": { file: "guard.js", find: "= message ?? {}", replace: "= message" },
   "a malformed answer ends a call": {
+    seed: 49,
     file: "guard.js",
     find: "if (!isAnswer(event.data)) event.stopImmediatePropagation();",
     replace: "",
   },
   "a message that was lost is not missed": {
+    seed: 37,
     file: "json.js",
     find: "if (number === heard + 1) {",
     replace: "if (number) {",
   },
   "a page does not mind who speaks in its name": {
+    seed: 126,
     file: "guard.js",
     find: 'if (greeted && asked) life.abort(crashed("another script speaks for this page"));',
     replace: "",
@@ -120,6 +124,7 @@ export const PLANTED = {
     replace: "{}",
   },
   "a worker whose lock was taken tells its old name": {
+    seed: 24,
     file: "worker.js",
     find: "(lock = takeLock())",
     replace: "{}",
@@ -131,10 +136,10 @@ export const PLANTED = {
     replace: "",
   },
   "a lock that is granted twice has two lead": {
+    seed: 260,
     file: "candidate.js",
     find: "(leading ??= this.#lead(signal))",
     replace: "this.#lead(signal)",
-    seed: 200,
   },
   "a leader's epoch may be anything": {
     file: "candidate.js",
@@ -152,6 +157,7 @@ export const PLANTED = {
     replace: "if (signal.aborted) return;",
   },
   "a candidate that has resigned takes the lead": {
+    seed: 198,
     file: "candidate.js",
     find: "if (!lock || former?.signal.aborted) return;",
     replace: "if (!lock) return;",
@@ -189,12 +195,13 @@ export const PLANTED = {
     replace: 'globalThis.document?.addEventListener("visibilitychange", () => then(visible()));',
   },
   "a worker does not say that it failed": {
+    seed: 319,
     file: "worker.js",
     find: "for (const port of ports) notify(port, error);",
     replace: "",
-    seed: 300,
   },
   "a worker keeps ports that never spoke": {
+    seed: 29,
     file: "worker.js",
     find: 'const silence = setTimeout(() => leave("the page was silent"), PATIENCE);',
     replace: "const silence = undefined;",

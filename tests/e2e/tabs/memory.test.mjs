@@ -36,12 +36,16 @@ for (const device of /** @type {const} */ (["cpu", "gpu"])) {
     test("what was evicted for another tab's conversation comes back from the worker's memory", async () => {
       const session = await open({}, { device });
       try {
-        for (const [prefixCache, comesBack] of [
+        /** @type {[prefixCache: object | undefined, comesBack: boolean, command?: string][]} */
+        const cases = [
           [undefined, true],
           [{ hostBytes: 0 }, false],
-        ]) {
+          [undefined, false, "no memory"],
+        ];
+        for (const [prefixCache, comesBack, command] of cases) {
           const visitor = await session.visitor();
           const [old, other] = await visitor.tabs(2, { host: "shared", kvBytes, ...(prefixCache && { prefixCache }) });
+          if (command) await old.command(command);
           const first = await ask(old, "old");
           assert.ok(first.prompt > 250, `${first.prompt} tokens`);
           await old.show("hidden");
@@ -50,7 +54,8 @@ for (const device of /** @type {const} */ (["cpu", "gpu"])) {
           await old.show("visible");
           const again = await ask(old, "old");
           const times = `${fresh.first} ms for the new one, ${again.first} ms for the one that comes back`;
-          console.log(`${device}, ${comesBack ? "with" : "without"} the worker's memory, first token: ${times}`);
+          const memory = command ?? `${comesBack ? "with" : "without"} the worker's memory`;
+          console.log(`${device}, ${memory}, first token: ${times}`);
           assert.equal(again.answer, first.answer);
           const { restored_tokens: restored, host_cache_usage_perc: usage } = await old.metrics();
           const told = JSON.stringify({ again, restored, usage });

@@ -1,7 +1,7 @@
 // Long conversations whose keys and values are stored: after a reload they are read and not computed.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { open, STORY, until } from "./tabs.mjs";
+import { open, STORY, text, until } from "./tabs.mjs";
 
 /** A conversation of some three hundred tokens. */
 const LONG = {
@@ -169,6 +169,31 @@ test("tabs that share nothing store nothing", async () => {
       assert.equal((await kept(tab)).prefixBytes, 0, JSON.stringify(isolation));
       await visitor.close();
     }
+  } finally {
+    await session.close();
+  }
+});
+
+/** A worker to which the browser denies files. */
+const DENIED = {
+  "deny.js": `StorageManager.prototype.getDirectory = async () => { throw new DOMException("denied", "SecurityError"); };`,
+  "denied.js": `import "./deny.js"; import "./observed.js";`,
+};
+
+test("storage that is denied, full or silent changes nothing", async () => {
+  const session = await open({ "": DENIED });
+  try {
+    const answers = [];
+    for (const [workerFile, command] of [["denied.js"], ["observed.js", "full"], ["observed.js", "hang writes"]]) {
+      const visitor = await session.visitor();
+      const { tab, answer } = await visit(visitor, { host: "private", workerFile, ...STORES }, command);
+      await new Promise((resolve) => setTimeout(resolve, 2000));
+      const again = await tab.ask({ ...LONG, stream: false });
+      answers.push(answer, text(again));
+      assert.equal((await kept(tab)).prefixBytes, 0, `${workerFile} ${command}`);
+      await visitor.close();
+    }
+    assert.equal(new Set(answers).size, 1, answers.join("\n"));
   } finally {
     await session.close();
   }

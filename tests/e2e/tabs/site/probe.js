@@ -72,6 +72,20 @@ async function state() {
   return { id, born, devices: devices.size, buffers: live.size, bytes };
 }
 
+/** What becomes of writing to files. */
+function write(how) {
+  Object.assign(FileSystemFileHandle.prototype, { createWritable: how, createSyncAccessHandle: how });
+}
+
+/** The browser has no room for new arrays. */
+function refuseMemory() {
+  const construct = (target, args, made) => {
+    if (typeof args[0] === "number") throw new RangeError("Array buffer allocation failed");
+    return Reflect.construct(target, args, made);
+  };
+  globalThis.Uint32Array = new Proxy(Uint32Array, { construct });
+}
+
 const channel = new BroadcastChannel("probe");
 channel.onmessage = async ({ data: { to, command } }) => {
   if (to !== id) return;
@@ -80,6 +94,9 @@ channel.onmessage = async ({ data: { to, command } }) => {
   // In the middle of a step, as a trap in the module would be.
   else if (command === "trap in a step") trapped = true;
   else if (command === "hang files") FileSystemFileHandle.prototype.getFile = () => new Promise(() => {});
+  else if (command === "hang writes") write(() => new Promise(() => {}));
+  else if (command === "full") write(() => Promise.reject(new DOMException("no room", "QuotaExceededError")));
+  else if (command === "no memory") refuseMemory();
   else if (command === "trap") throw new WebAssembly.RuntimeError("unreachable");
 };
 
