@@ -2061,7 +2061,9 @@ describe("the choice of a model", () => {
     );
     assert.deepEqual(seen, ["switching-name", "switching-part", "cancel-switch", "switching-bar"]);
     await page.setViewportSize({ width: 844, height: 390 });
-    const tops = await page.locator("#choose, [role=tab]").evaluateAll((all) => all.map(({ offsetTop }) => offsetTop));
+    const tops = await page
+      .locator("#choose, [role=tab]")
+      .evaluateAll((all) => all.map((e) => e.getBoundingClientRect().top));
     assert.ok(Math.max(...tops) - Math.min(...tops) < 20, `on its side, the header is one line: ${tops}`);
     assert.equal(await page.evaluate(() => document.documentElement.scrollHeight), 390);
     await page.setViewportSize({ width: 390, height: 844 });
