@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Error,
-    speculate::{Observed, Source},
+    speculate::{Observed, Sampled, Source},
     step::{BLOCK_SIZE, Follow, Logprobs, Sample, SeqPlan, StepPlan, StepResult},
 };
 
@@ -26,11 +26,11 @@ impl Scheduler {
     /// result before it if that came later, to its result. Steps are committed in the order of their
     /// plans.
     pub fn commit(&mut self, plan: &StepPlan, result: &StepResult, took: Duration, now: Duration) {
-        self.measure(plan, result, took, now);
+        let came: Vec<_> = by_sequence(plan, result).collect();
+        self.measure(plan, result, &came, took);
         self.cache.saved(&plan.saves, &result.lost);
-        for (rows, came) in by_sequence(plan, result) {
+        for (rows, came) in came {
             if let Some(at) = self.running.iter().position(|seq| seq.slot == rows.slot) {
-                self.learn(at, rows, &came);
                 self.land(at, rows, &came);
                 let ended = self.deliver(at, came, now);
                 self.settle(at, ended, now);
@@ -38,13 +38,16 @@ impl Scheduler {
                 self.drain(at);
             }
         }
-        if self.running.is_empty() {
-            self.speculation.rest();
-        }
     }
 
-    /// Records what the step took.
-    fn measure(&mut self, plan: &StepPlan, result: &StepResult, took: Duration, now: Duration) {
+    /// Records what the step took, and which drafts were accepted.
+    fn measure(
+        &mut self,
+        plan: &StepPlan,
+        result: &StepResult,
+        came: &[(&SeqPlan, Came<'_>)],
+        took: Duration,
+    ) {
         let (rows, computed) =
             (plan.rows(), result.device_nanos.map_or(took, Duration::from_nanos));
         let mut copying = Duration::ZERO;
@@ -56,34 +59,29 @@ impl Scheduler {
             return;
         }
         self.metrics.stepped(rows, computed);
-        let is_live = |slot: u32| self.running.iter().any(|seq| seq.slot == slot);
-        let step = observed(plan, &result.samples, is_live);
-        let decoding = self.speculation.decoding(&step);
-        self.pace.observe(rows, computed.min(took.saturating_sub(copying)), decoding);
-        if let Some(saved) = self.speculation.observe(step, took, now) {
-            self.metrics.spec_decode_seconds_saved += saved;
-        }
-    }
-
-    /// Records which drafts of a sequence were accepted.
-    fn learn(&mut self, at: usize, rows: &SeqPlan, came: &Came<'_>) {
-        let seq = &mut self.running[at];
-        if seq.may_speculate() {
-            let tokens: Vec<u32> = came.samples.iter().map(|sample| sample.token).collect();
-            let (drafts, known) = seq.drafts_and_tokens();
-            self.speculation.sampled(drafts, known, &tokens, &rows.drafts);
-        }
-        if !rows.drafts.is_empty() {
-            let accepted = came.samples.len().saturating_sub(1);
-            self.metrics.verified(seq.tab.0, rows.drafts.len(), accepted);
-        }
+        let sampled = self.running.iter_mut().filter(|seq| seq.may_speculate());
+        let mut sampled: Vec<Sampled<'_>> = sampled
+            .filter_map(|seq| {
+                let (rows, came) = came.iter().find(|(rows, _)| rows.slot == seq.slot)?;
+                let (drafts, tokens) = seq.drafts_and_tokens();
+                let came = came.samples.iter().map(|sample| sample.token).collect();
+                Some(Sampled { drafts, tokens, came, made: &rows.drafts })
+            })
+            .collect();
+        let spent = self.speculation.observe(observed(plan), &mut sampled, took);
+        self.pace.observe(rows, computed.min(took.saturating_sub(copying)), spent.decoding);
+        self.metrics.spec_decode_seconds_saved += spent.saved.unwrap_or(0.0);
     }
 
     /// Counts its rows, and those of accepted drafts, as computed.
     fn land(&mut self, at: usize, rows: &SeqPlan, came: &Came<'_>) {
         let seq = &mut self.running[at];
+        let accepted = came.samples.len().saturating_sub(1);
         debug_assert!(came.samples.len() <= rows.sampled());
-        if seq.land(came.samples.len().saturating_sub(1)) {
+        if !rows.drafts.is_empty() {
+            self.metrics.verified(seq.tab.0, rows.drafts.len(), accepted);
+        }
+        if seq.land(accepted) {
             self.metrics.prefilled(seq.tab.0, seq.prompt().len());
         }
         if seq.may_speculate() {
@@ -181,21 +179,16 @@ fn by_sequence<'a>(
     })
 }
 
-/// What speculation has to know of a step. `is_live` says whether the sequence of a slot was still live
-/// when the step ended.
-fn observed(plan: &StepPlan, samples: &[Sample], is_live: impl Fn(u32) -> bool) -> Observed {
+/// What speculation has to know of a step.
+fn observed(plan: &StepPlan) -> Observed {
     let decodes = |seq: &&SeqPlan| seq.sample.is_some() && seq.tokens.count() == 1;
     let (decoding, prompts): (Vec<&SeqPlan>, Vec<&SeqPlan>) = plan.seqs.iter().partition(decodes);
     let reads = |seq: &&SeqPlan| seq.follow != Follow::No;
     let drafts = plan.seqs.iter().map(|seq| seq.drafts.len()).sum();
-    let sampling = plan.seqs.iter().filter(|seq| seq.sample.is_some() && is_live(seq.slot)).count();
-    let kept = samples.iter().filter(|sample| is_live(sample.slot)).count();
     let read = prompts.iter().filter(|seq| reads(seq)).count();
     Observed {
         decoding: decoding.len(),
         drafts,
-        accepted: kept.saturating_sub(sampling),
-        tokens: kept,
         source: match drafts {
             _ if decoding.iter().any(reads) => Source::Device,
             0 => Source::None,

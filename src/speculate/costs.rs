@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     batch::{Batch, Source},
-    mean::{Mean, Rate},
+    mean::Rate,
     times::Curve,
 };
 
@@ -16,21 +16,6 @@ pub struct Costs {
     batches: [Batch; Costs::ROWS],
     /// Seconds per row of a prompt that the executor's drafter does not read, and of one that it reads.
     prompts: [Rate; 2],
-    /// Steps with prompts since the former were measured.
-    unread_since: usize,
-    /// Extra seconds of the step after one with drafts: nothing was queued behind that.
-    wait: Mean,
-    /// The last step, unless no sequence was left running after it.
-    last: Option<Last>,
-}
-
-/// The last step.
-#[derive(Clone, Copy, Debug)]
-struct Last {
-    at: Duration,
-    has_drafts: bool,
-    /// Steps in a row without drafts and without the executor's drafter.
-    plain: usize,
 }
 
 /// A step that is over.
@@ -40,14 +25,20 @@ pub struct Observed {
     pub decoding: usize,
     pub drafts: usize,
     pub source: Source,
-    /// Tokens of sequences that still live, and the accepted drafts among them.
-    pub tokens: usize,
-    pub accepted: usize,
     /// Rows of prompts, and whether the executor's drafter read all or none of them.
     pub prompts: usize,
     pub read: Option<bool>,
     /// Whether it did nothing else, such as scores.
     pub is_usual: bool,
+}
+
+/// What is known of the time of a step, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Spent {
+    /// Of the sequences that decode and their drafts.
+    pub decoding: Option<f64>,
+    /// Saved by its drafts.
+    pub saved: Option<f64>,
 }
 
 /// Seconds of steps by the number of drafts, as measured with some number of sequences.
@@ -70,57 +61,31 @@ impl StepTimes {
 impl Costs {
     /// Most rows of a step with drafts: further ones read the weights once more.
     pub const ROWS: usize = 16;
-    /// Steps with prompts after which a row that is not read is taken to cost half of what it did.
-    const PATIENCE: f64 = 50.0;
 
-    /// Records a step that is over. `took`: the time from its submission, or from the end of the step before
-    /// it if that came later. Returns the seconds that its drafts saved, if known.
-    pub fn observe(&mut self, step: Observed, took: Duration, now: Duration) -> Option<f64> {
-        let last = self.last;
-        // Steps without drafts are submitted while others run; after drafts the host acts in between.
-        let since = last.map_or(took, |last| now.saturating_sub(last.at));
-        let took = since.clamp(took, 2 * took).as_secs_f64();
-        let plain = match step.source {
-            Source::None => 1 + last.map_or(0, |last| last.plain),
-            Source::Lookup | Source::Device => 0,
-        };
-        self.last = Some(Last { at: now, has_drafts: step.drafts > 0, plain });
+    /// Records a step that is over. `accepted`: the drafts that were. Returns what is known of its time.
+    pub fn observe(&mut self, step: Observed, accepted: usize, took: Duration) -> Spent {
+        let (took, decoding) = (took.as_secs_f64(), self.decoding(&step));
         if !step.is_usual {
-            return None;
+            return Spent { decoding, saved: None };
         }
         if step.prompts > 0 {
-            let rest = match step.decoding {
-                0 => Some(0.0),
-                _ => self.decoding(&step),
-            };
+            let rest = if step.decoding > 0 { decoding } else { Some(0.0) };
             if let Some((read, rest)) = step.read.zip(rest) {
                 let prompts = &mut self.prompts[usize::from(read)];
                 prompts.add_capped(step.prompts as f64, (took - rest).max(0.0));
-                self.unread_since = if read { self.unread_since + 1 } else { 0 };
             }
-            return None;
+            return Spent { decoding, saved: None };
         }
-        let usual = self.plain(step.decoding);
-        if let (true, Some(usual)) = (last.is_some_and(|last| last.has_drafts), usual) {
-            let more = if step.drafts > 0 { 0.0 } else { (took - usual).clamp(-usual, usual) };
-            self.wait.add(more);
-        }
-        let batch = self.batches.get_mut(step.decoding.checked_sub(1)?)?;
-        // The first two steps without drafts wait for the host, as those with drafts do. Those with drafts
-        // show nothing before there is something to compare with: the very first steps of a device are slow.
-        let is_settled = match step.source {
-            Source::None => plain > 2,
-            Source::Lookup | Source::Device => usual.is_some(),
-        };
-        batch.observe(step.source, step.drafts, step.tokens, is_settled.then_some(took));
-        let usual = batch.plain().filter(|_| step.drafts > 0)?;
-        let steps = (step.decoding + step.accepted) as f64 / step.decoding as f64;
-        Some(steps * usual - took)
-    }
-
-    /// Records that no sequence is left running: the next step begins later.
-    pub fn rest(&mut self) {
-        self.last = None;
+        // Steps with drafts show nothing before there is something to compare with: the very first steps of a
+        // device are slow.
+        let is_settled = step.source == Source::None || self.plain(step.decoding).is_some();
+        let saved = self.batch_mut(step.decoding).and_then(|batch| {
+            batch.observe(step.source, step.drafts, is_settled.then_some(took));
+            let usual = batch.plain().filter(|_| step.drafts > 0)?;
+            let steps = (step.decoding + accepted) as f64 / step.decoding as f64;
+            Some(steps * usual - took)
+        });
+        Spent { decoding, saved }
     }
 
     /// What was measured with so many decoding sequences, if steps with so many are measured.
@@ -128,32 +93,20 @@ impl Costs {
         self.batches.get(sequences.checked_sub(1)?)
     }
 
-    /// The same, where `sequences` is from 1 to less than [`Costs::ROWS`].
-    pub fn batch_mut(&mut self, sequences: usize) -> &mut Batch {
-        &mut self.batches[sequences - 1]
-    }
-
-    /// Extra seconds of a step after one with drafts.
-    pub fn wait(&self) -> f64 {
-        self.wait.get().unwrap_or(0.0).max(0.0)
+    /// The same, if there are measurements for so many.
+    pub fn batch_mut(&mut self, sequences: usize) -> Option<&mut Batch> {
+        self.batches.get_mut(sequences.checked_sub(1)?)
     }
 
     /// Seconds of a row of a prompt, if known.
-    pub fn row(&self) -> f64 {
+    fn row(&self) -> f64 {
         self.prompts.iter().find_map(Rate::get).unwrap_or(0.0)
     }
 
-    /// Extra seconds of a row of a prompt that the executor's drafter reads. None if only such rows were
-    /// measured.
-    pub fn reading(&self) -> Option<f64> {
+    /// Extra seconds of a row of a prompt that the executor's drafter reads, as far as both were measured.
+    pub fn reading(&self) -> f64 {
         let [unread, read] = self.prompts.each_ref().map(Rate::get);
-        // What was not measured for long is taken to be better.
-        let age = self.unread_since as f64 / Costs::PATIENCE;
-        match (unread, read) {
-            (None, Some(_)) => None,
-            (Some(unread), Some(read)) => Some((read - unread / (1.0 + age)).max(0.0)),
-            (_, None) => Some(0.0),
-        }
+        unread.zip(read).map_or(0.0, |(unread, read)| (read - unread).max(0.0))
     }
 
     /// Seconds of a step without drafts. Where none was measured with so many sequences, it is estimated on
@@ -187,7 +140,7 @@ impl Costs {
     }
 
     /// Seconds that the sequences which decode and their drafts take of a step, if known.
-    pub fn decoding(&self, step: &Observed) -> Option<f64> {
+    fn decoding(&self, step: &Observed) -> Option<f64> {
         let Observed { source, decoding, drafts, prompts, .. } = *step;
         let plain = self.batch(decoding).and(self.plain(decoding))?;
         let seconds = self.times(source, decoding)?.seconds(drafts);

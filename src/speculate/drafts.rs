@@ -1,6 +1,7 @@
 //! Speculation of one sequence.
 
 use super::{Proposer, acceptance::Acceptance};
+use crate::step::Draft;
 
 /// The draft tokens of one sequence, and how they fared.
 #[derive(Debug)]
@@ -13,8 +14,6 @@ pub struct Drafts {
     pub(super) reads: bool,
     /// Whether the executor's drafter has read the rows before the next ones.
     pub(super) has_read: bool,
-    /// Whether the executor's drafter has not read all of its prompt.
-    pub(super) is_late: bool,
     /// Drafts behind the tokens that the host knows.
     choice: Choice,
     /// Whether a step may be planned behind one with drafts before it is known which of these are
@@ -52,6 +51,16 @@ pub struct Decoding<'a> {
     pub may_read: bool,
 }
 
+/// A sequence for which a step sampled.
+pub struct Sampled<'a> {
+    pub drafts: &'a mut Drafts,
+    /// What the host knew before.
+    pub tokens: &'a [u32],
+    /// The sampled token, and one more for each accepted draft.
+    pub came: Vec<u32>,
+    pub made: &'a [Draft],
+}
+
 /// Rounds that an answer must have, so far or probably, for the next one to be planned while the one
 /// before runs: that saves a wait in each, and wastes a round behind the end.
 const ROUNDS_TO_RUN_AHEAD: f64 = 16.0;
@@ -65,7 +74,6 @@ impl Drafts {
             on_device: Acceptance::default(),
             reads: false,
             has_read: false,
-            is_late: false,
             choice: Choice::default(),
             runs_ahead: false,
             expected: 0.0,
@@ -122,7 +130,7 @@ impl Drafts {
     }
 
     /// Records a step with drafts.
-    pub fn verified(&mut self, made: usize) {
+    pub(super) fn verified(&mut self, made: usize) {
         self.rounds += usize::from(made > 0);
         self.made += made;
     }

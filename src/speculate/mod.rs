@@ -17,7 +17,7 @@ use std::fmt::Debug;
 
 pub use batch::Source;
 pub use costs::Observed;
-pub use drafts::{Choice, Decoding, Drafts};
+pub use drafts::{Choice, Decoding, Drafts, Sampled};
 pub use mean::{Mean, Rate};
 pub use ngram::Ngram;
 pub use policy::{Load, Room, Speculation};

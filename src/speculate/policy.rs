@@ -6,10 +6,9 @@ use super::{
     Ngram, Proposer,
     acceptance::Acceptance,
     batch::{Batch, Offer, Source},
-    costs::{Costs, Observed},
-    drafts::{Choice, Decoding, Drafts},
+    costs::{Costs, Observed, Spent},
+    drafts::{Choice, Decoding, Drafts, Sampled},
 };
-use crate::step::Draft;
 
 /// Chooses draft tokens as far as they pay: from the acceptance rates of each sequence, and what steps cost.
 #[derive(Debug)]
@@ -20,10 +19,9 @@ pub struct Speculation {
     adaptive: bool,
     lookup: Rc<dyn Proposer>,
     /// Acceptance rates over all requests, the start values of a new one: of prompt lookup, and of the
-    /// executor's drafter where it has read the prompt and where it has not.
+    /// executor's drafter.
     looked_up: Acceptance,
     on_device: Acceptance,
-    late: Option<Acceptance>,
     costs: Costs,
 }
 
@@ -71,8 +69,6 @@ impl Proposal {
 }
 
 impl Speculation {
-    /// Least drafts per sequence in a trial.
-    const TRIAL: usize = 2;
     /// Reading a prompt, or drafting beside one, is sure to cost a drafter's time. What it saves is not sure,
     /// beside a prompt often a row and no step: it has to be more by this factor.
     const READING: f64 = 1.5;
@@ -86,7 +82,6 @@ impl Speculation {
             lookup: Rc::new(Ngram::default()),
             looked_up: Acceptance::default(),
             on_device: Acceptance::default(),
-            late: None,
             costs: Costs::default(),
         }
     }
@@ -122,8 +117,8 @@ impl Speculation {
         drafts.looked_up = self.looked_up.clone();
         let may_read = load.may_read && self.device > 0 && self.most > 0;
         drafts.reads = may_read && (!self.adaptive || self.reading_pays(load));
-        (drafts.is_late, drafts.expected) = (!drafts.reads, load.answer);
-        drafts.on_device = self.all_on_device(drafts.is_late).clone();
+        drafts.on_device = self.on_device.clone();
+        drafts.expected = load.answer;
     }
 
     /// Chooses the drafts of the sequences that decode in the next step.
@@ -177,62 +172,50 @@ impl Speculation {
         }
     }
 
-    /// Records the samples of a step for one sequence. `tokens`: what the host knew before; `came`: the
-    /// tokens that were sampled; `made`: the drafts.
-    pub fn sampled(&mut self, drafts: &mut Drafts, tokens: &[u32], came: &[u32], made: &[Draft]) {
-        if self.most > 0 && !came.is_empty() {
-            // The acceptance rate of prompt lookup is measured on all sampled tokens, whoever drafted
-            // them.
-            let proposed = drafts.lookup.propose(tokens, came.len());
-            let matched = proposed.iter().zip(came).take_while(|(draft, came)| draft == came);
-            let matched = matched.count();
-            drafts.looked_up.observe(proposed.len(), matched, Acceptance::ONE);
-            self.looked_up.observe(proposed.len(), matched, Acceptance::ALL);
-        }
-        if made.first().is_some_and(|draft| draft.token.is_none()) {
+    /// Records a step that is over, which `took` the time from its submission, or from the end of the step
+    /// before it if that came later. `sampled`: the sequences that still live.
+    pub fn observe(
+        &mut self,
+        step: Observed,
+        sampled: &mut [Sampled<'_>],
+        took: Duration,
+    ) -> Spent {
+        let accepted = sampled.iter().map(|seq| seq.came.len().saturating_sub(1)).sum();
+        for Sampled { drafts, tokens, came, made } in sampled {
             let accepted = came.len().saturating_sub(1);
-            drafts.on_device.observe(made.len(), accepted, Acceptance::ONE);
-            let all = match drafts.is_late {
-                true => self.late.get_or_insert_with(|| self.on_device.clone()),
-                false => &mut self.on_device,
-            };
-            all.observe(made.len(), accepted, Acceptance::ALL);
+            if self.most > 0 && !came.is_empty() {
+                // The acceptance rate of prompt lookup is measured on all sampled tokens, whoever drafted
+                // them.
+                let proposed = drafts.lookup.propose(tokens, came.len());
+                let matched = proposed.iter().zip(&*came).take_while(|(draft, came)| draft == came);
+                let matched = matched.count();
+                drafts.looked_up.observe(proposed.len(), matched, Acceptance::ONE);
+                self.looked_up.observe(proposed.len(), matched, Acceptance::ALL);
+            }
+            if made.first().is_some_and(|draft| draft.token.is_none()) {
+                drafts.on_device.observe(made.len(), accepted, Acceptance::ONE);
+                self.on_device.observe(made.len(), accepted, Acceptance::ALL);
+            }
+            drafts.verified(made.len());
         }
-        drafts.verified(made.len());
-    }
-
-    /// Seconds that the sequences which decode and their drafts take of a step, if known.
-    pub fn decoding(&self, step: &Observed) -> Option<f64> {
-        self.costs.decoding(step)
-    }
-
-    /// Records a step that is over, as [`Costs::observe`].
-    pub fn observe(&mut self, step: Observed, took: Duration, now: Duration) -> Option<f64> {
-        self.costs.observe(step, took, now)
-    }
-
-    /// Records that no sequence is left running: the next step begins later.
-    pub fn rest(&mut self) {
-        self.costs.rest();
+        self.costs.observe(step, accepted, took)
     }
 
     /// Whether what the executor's drafter saves in an answer is worth reading its prompt.
     fn reading_pays(&self, load: Load) -> bool {
         let sequences = load.sequences.max(1);
-        let Some(batch) = self.costs.batch(sequences) else { return false };
-        if !self.costs.is_known(Source::Device) && load.prompt as f64 > load.answer {
+        if sequences >= Costs::ROWS
+            || !self.costs.is_known(Source::Device) && load.prompt as f64 > load.answer
+        {
             return false;
         }
-        let Some(reading) = self.costs.reading() else { return false };
         let rows = Costs::ROWS - sequences;
         let of_one = self.on_device.chances().take(self.device.min(self.most));
         let chances = of_one.flat_map(|chance| vec![chance; sequences]);
-        let plain = self.offer(Source::None, sequences, [], 0, 0.0).rate;
-        let promised = self.offer(Source::Device, sequences, chances, rows, 0.0).rate;
-        let drafted = batch.on_device().unwrap_or(promised);
-        let drafted = batch.hope(Source::Device, drafted) / Batch::MARGIN;
+        let plain = self.offer(Source::None, sequences, [], 0).rate;
+        let drafted = self.offer(Source::Device, sequences, chances, rows).rate / Batch::MARGIN;
         let saved = load.answer * (1.0 / plain - 1.0 / drafted);
-        saved > Speculation::READING * reading * load.prompt as f64
+        saved > Speculation::READING * self.costs.reading() * load.prompt as f64
     }
 
     /// The drafts that a sequence could have.
@@ -245,7 +228,7 @@ impl Speculation {
         let found = tokens.len().saturating_sub(seq.pending);
         let looked_up = seq.drafts.looked_up.blend(&self.looked_up);
         let lookup: Vec<f64> = looked_up.chances().skip(seq.pending).take(found).collect();
-        let on_device = seq.drafts.on_device.blend(self.all_on_device(seq.drafts.is_late));
+        let on_device = seq.drafts.on_device.blend(&self.on_device);
         let drafted = if seq.may_read { limit.min(self.device) } else { 0 };
         let device: Vec<f64> = on_device.chances().take(drafted).collect();
         let sum = |chances: &[f64]| chances.iter().take(found).sum::<f64>();
@@ -262,8 +245,6 @@ impl Speculation {
         sequences: usize,
         drafts: &[Vec<(f64, usize)>; 3],
     ) -> (Source, usize) {
-        // Draft rows beside those of prompts cost as much as these.
-        let row = if room.has_prompts { self.costs.row() } else { 0.0 };
         let offers = Source::ALL.map(|source| {
             // Steps with prompts cannot be measured: they have only drafts of which enough is known.
             let may_try =
@@ -272,36 +253,31 @@ impl Speculation {
                 return Offer::default();
             }
             let chances = drafts[source as usize].iter().map(|(chance, _)| *chance);
-            let mut offer = self.offer(source, sequences, chances, rows, row);
+            let mut offer = self.offer(source, sequences, chances, rows);
             if room.has_prompts && source == Source::Device {
                 offer.rate /= Speculation::READING;
             }
             offer
         });
-        let (source, is_trial) = match room.has_prompts {
-            true => (Batch::best(&offers), false),
-            false => self.costs.batch_mut(sequences).choose(offers),
-        };
-        let least = if is_trial { Speculation::TRIAL * sequences } else { 0 };
-        (source, offers[source as usize].drafts.max(least).min(rows))
+        let batch = self.costs.batch_mut(sequences).filter(|_| !room.has_prompts);
+        let source = batch.map_or_else(|| Batch::best(&offers), |batch| batch.choose(offers));
+        (source, offers[source as usize].drafts)
     }
 
-    /// What a source promises. `chances`: of each possible draft, the likeliest first; `row`: least seconds
-    /// of each draft. Without any measurement the rate of steps without drafts is 0.
+    /// What a source promises. `chances`: of each possible draft, the likeliest first.
+    /// Without any measurement the rate of steps without drafts is 0.
     fn offer(
         &self,
         source: Source,
         sequences: usize,
         chances: impl IntoIterator<Item = f64>,
         rows: usize,
-        row: f64,
     ) -> Offer {
         let tokens = sequences as f64;
         if source == Source::None {
             let rate = self.costs.plain(sequences).map_or(0.0, |seconds| tokens / seconds);
             return Offer { rate, drafts: 0 };
         }
-        let (wait, least) = (self.costs.wait(), self.costs.plain(sequences).unwrap_or(0.0));
         let times = self.costs.times(source, sequences);
         let batch = self.costs.batch(sequences);
         let (mut offer, mut hope, mut expected) = (Offer::default(), 0.0, 0.0);
@@ -309,7 +285,7 @@ impl Speculation {
             expected += chance;
             // In an arbitrary unit while nothing is known.
             let seconds = times.as_ref().map_or(1.0, |times| times.seconds(drafts));
-            let rate = (tokens + expected) / (seconds.max(least + row * drafts as f64) + wait);
+            let rate = (tokens + expected) / seconds;
             offer.rate = offer.rate.max(rate);
             let hoped = batch.map_or(rate, |batch| batch.hope_of(source, drafts, rate));
             if hoped > hope {
@@ -317,10 +293,5 @@ impl Speculation {
             }
         }
         offer
-    }
-
-    /// Acceptance rates of the executor's drafter over all requests.
-    fn all_on_device(&self, is_late: bool) -> &Acceptance {
-        self.late.as_ref().filter(|_| is_late).unwrap_or(&self.on_device)
     }
 }

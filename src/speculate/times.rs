@@ -48,28 +48,12 @@ impl Times {
     }
 
     /// The expected times by drafts, at least those without any: `plain`. None if nothing is known.
-    ///
-    /// As more drafts take no less time, neighbours that seem to contradict that get their common average
-    /// (isotonic regression).
     pub fn curve(&self, plain: Option<f64>) -> Option<Curve> {
-        // (first and last number of drafts, seconds of all values, their number)
-        let mut pools: Vec<(usize, usize, f64, f64)> = Vec::new();
-        for (at, entry) in self.entries.iter().enumerate() {
-            let measured = entry.seconds.get().map(|seconds| (seconds, entry.seconds.count()));
-            let Some((seconds, count)) = measured.or(plain.filter(|_| at == 0).map(|it| (it, 1.0)))
-            else {
-                continue;
-            };
-            let mut pool = (at, at, seconds * count, count);
-            while let Some(last) = pools.pop_if(|last| last.2 / last.3 > pool.2 / pool.3) {
-                pool = (last.0, at, last.2 + pool.2, last.3 + pool.3);
-            }
-            pools.push(pool);
-        }
-        let ends = pools.into_iter().flat_map(|(first, last, seconds, count)| {
-            [(first, seconds / count), (last, seconds / count)]
-        });
-        let points: Vec<(usize, f64)> = ends.collect();
+        let first = plain.filter(|_| self.entries[0].seconds.get().is_none());
+        let measured = self.entries.iter().enumerate();
+        let measured = measured.filter_map(|(at, entry)| Some((at, entry.seconds.get()?)));
+        let points: Vec<(usize, f64)> =
+            first.map(|plain| (0, plain)).into_iter().chain(measured).collect();
         (!points.is_empty()).then(|| Curve { points, least: plain.unwrap_or(0.0) })
     }
 
@@ -79,7 +63,7 @@ impl Times {
     }
 }
 
-/// Seconds of steps by drafts, which rise.
+/// Seconds of steps by drafts.
 #[derive(Debug)]
 pub struct Curve {
     /// (drafts, seconds), one or more.
@@ -141,16 +125,6 @@ mod tests {
         assert!(close(seconds(&times, 4, Some(1.0)), 1.2), "{times:?}");
         observe(&mut times, 4, 2.4, 1000);
         assert!(close(seconds(&times, 4, Some(1.0)), 2.4), "{times:?}");
-    }
-
-    #[test]
-    fn more_drafts_take_no_less_time() {
-        let mut times = Times::default();
-        for (drafts, seconds) in [(1, 1.5), (2, 1.4), (3, 1.6), (4, 0.7)] {
-            observe(&mut times, drafts, seconds, 100);
-        }
-        let found = [1, 2, 3, 4].map(|drafts| seconds(&times, drafts, Some(1.0)));
-        assert!(found.is_sorted() && close(found[3], 1.3), "{found:?}");
     }
 
     #[test]

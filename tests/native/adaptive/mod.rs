@@ -16,7 +16,7 @@ const FIXED: [usize; 4] = [1, 2, 4, 7];
 /// Learning depends on luck: times are of several runs.
 const RUNS: u64 = 3;
 /// Profiles that are drawn, and the runs of each.
-const DRAWN: (u64, u64) = (24, 2);
+const DRAWN: (u64, u64) = (48, 2);
 /// Answered tokens of a run, and of the one before it in which the engine learns.
 const TOKENS: [usize; 2] = [2000, 8000];
 
