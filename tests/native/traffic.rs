@@ -18,7 +18,7 @@ use load::{
     drive::Outcome,
     modelled::{Cost, Device, HOST_TOKENS, Modelled},
     report::{Percentiles, Summary},
-    scenarios::{Setup, chats, mixed, two_models, with_a_long_prompt, without_a_pause},
+    scenarios::{Setup, chats, mixed, stories, two_models, with_a_long_prompt, without_a_pause},
     workload::{Kind, Load, Pace, Tab},
 };
 
@@ -34,7 +34,12 @@ fn run(load: &Load) -> Outcome {
 }
 
 fn run_with(options: Options, load: &Load) -> Outcome {
-    block_on(async { laptop(options, true).await?.drive(load).await }).unwrap()
+    run_on(options, true, load)
+}
+
+/// `keeps`: whether there is host memory.
+fn run_on(options: Options, keeps: bool, load: &Load) -> Outcome {
+    block_on(async { laptop(options, keeps).await?.drive(load).await }).unwrap()
 }
 
 #[test]
@@ -64,20 +69,32 @@ fn held_blocks_are_full_but_for_the_last() {
 #[test]
 fn hardly_a_row_is_computed_twice() {
     for load in [mixed(8, 200, 0.05), mixed(16, 200, 0.05), chats(16, 20.0), chats(64, 60.0)] {
-        let summary = run(&load).summary("");
-        println!("{} rows for each that was needed", summary.rows);
-        assert!(summary.rows < 1.1, "{}", summary.rows);
+        for keeps in [true, false] {
+            let summary = run_on(Options::default(), keeps, &load).summary("");
+            println!("{} rows for each that was needed", summary.rows);
+            assert!(summary.rows < 1.1, "{}", summary.rows);
+        }
     }
+}
+
+#[test]
+fn preempted_chats_compute_hardly_a_row_twice() {
+    let load = stories(20, 5.0);
+    let [with, without] =
+        [true, false].map(|keeps| run_on(Options::default(), keeps, &load).summary(""));
+    for summary in [&with, &without] {
+        let (rows, preemptions) = (summary.rows, summary.preemptions);
+        println!("{preemptions} preemptions, {rows} rows for each that was needed");
+        assert!(preemptions > 0);
+    }
+    assert!(with.rows < 1.1 && with.rows < without.rows, "{} and {}", with.rows, without.rows);
 }
 
 #[test]
 fn chats_come_back_from_host_memory() {
     let load = chats(16, 20.0);
-    let [with, without] = [true, false].map(|keeps| {
-        let outcome =
-            block_on(async { laptop(Options::default(), keeps).await?.drive(&load).await });
-        outcome.unwrap().summary("")
-    });
+    let [with, without] =
+        [true, false].map(|keeps| run_on(Options::default(), keeps, &load).summary(""));
     println!("{with:?}\n{without:?}");
     assert!(with.cache_hit_rate > without.cache_hit_rate + 0.05);
     assert!(with.time_to_first_token.p99 < without.time_to_first_token.p99 / 2.0);

@@ -85,6 +85,12 @@ pub fn chats(tabs: usize, think: f64) -> Load {
     Load::alike(tabs, tab, 4)
 }
 
+/// The same with answers of unlike length: where several long ones meet, some are preempted.
+pub fn stories(tabs: usize, think: f64) -> Load {
+    let tab = Tab { mix: &[Kind::Story], pace: Pace::Closed { think }, requests: Some(10) };
+    Load::alike(tabs, tab, 5)
+}
+
 /// Short requests, without and with another tab that always has a long prompt in prefill: their times
 /// to first token, and the longest step in the second case, all in seconds.
 pub async fn with_a_long_prompt<E: Executor, C: Clock>(
@@ -154,6 +160,11 @@ pub async fn measure<E: Executor, C: Clock>(
     for (name, keeps) in [("16 chats", true), ("16 chats, no host", false)] {
         runs.push(
             setup(Options::default(), keeps).await?.drive(&chats(16, 20.0)).await?.summary(name),
+        );
+    }
+    for (name, keeps) in [("20 uneven chats", true), ("20 uneven chats, no host", false)] {
+        runs.push(
+            setup(Options::default(), keeps).await?.drive(&stories(20, 5.0)).await?.summary(name),
         );
     }
     for (name, think) in [("64 chats", 60.0), ("64 busy chats", 5.0)] {

@@ -16,6 +16,8 @@ const DOCUMENTS: usize = 4;
 pub enum Kind {
     /// The next turn of a conversation, after its history and a system prompt that all tabs share.
     Chat,
+    /// The same, with one answer in eight that is eight times as long.
+    Story,
     /// A question about one of a few documents that all tabs share.
     Document,
     /// A unique prompt of 4096 tokens.
@@ -152,13 +154,15 @@ impl Visitor {
         let kind = *self.rng.choice(self.tab.mix).expect("a tab asks something");
         let mut conversation = None;
         let (prompt, answer) = match kind {
-            Kind::Chat => {
+            Kind::Chat | Kind::Story => {
                 let at = self.conversation();
                 conversation = Some(at);
                 let question = self.text(16..97);
                 let history = &mut self.conversations[at].history;
                 history.extend(question);
-                (history.clone(), 128..257)
+                let is_long = kind == Kind::Story && self.rng.u32(..8) == 0;
+                let answer = if is_long { 1024..2049 } else { 128..257 };
+                (history.clone(), answer)
             }
             Kind::Document => {
                 let question = self.text(16..65);
