@@ -27,6 +27,8 @@ mod prefixes;
 mod tests;
 mod view;
 
+#[cfg(test)]
+pub use self::prefix_index::HASHED;
 pub use self::{
     block_table::{BlockTable, Pin},
     pool::{CacheStats, KvCache},

@@ -20,6 +20,12 @@ pub struct PrefixIndex {
     contents: Vec<u32>,          // [blocks][BLOCK_SIZE + lookahead] tokens
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Tokens that a test has hashed.
+    pub static HASHED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// A cached block, in the ring of those with the same hash.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -54,6 +60,8 @@ impl PrefixIndex {
 
     /// The hash of a block whose parent has the hash `parent`.
     pub fn hash(&self, parent: u64, content: &[u32]) -> u64 {
+        #[cfg(test)]
+        HASHED.set(HASHED.get() + content.len());
         let mut hasher = DefaultHasher::new();
         (self.seed, parent, content).hash(&mut hasher);
         hasher.finish()

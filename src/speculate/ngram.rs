@@ -127,6 +127,20 @@ mod tests {
     }
 
     #[test]
+    fn each_token_is_indexed_once() {
+        let (mut index, mut tokens) = (Ngram::new(2..=5), Vec::new());
+        for step in 0..1000 {
+            tokens.extend([3 * step, 3 * step + 1, 3 * step + 2]);
+            assert!(index.propose(&tokens, 7).is_empty());
+            // If it read the tokens before its longest n-gram again, it would find new n-grams in them.
+            let old = tokens.len().saturating_sub(5);
+            tokens[..old].iter_mut().for_each(|token| *token += 1_000_000);
+        }
+        let all: usize = (2..=5).map(|size| tokens.len() - size).sum();
+        assert_eq!(index.first.len(), all);
+    }
+
+    #[test]
     fn an_index_that_grows_finds_the_same_as_a_new_one() {
         let mut rng = fastrand::Rng::new();
         println!("seed {}", rng.get_seed());

@@ -1,6 +1,7 @@
 //! Prefixes that are computed once and shared.
 
 use super::*;
+use crate::cache::HASHED;
 
 fn caching(rows: usize, seqs: usize, blocks: usize) -> Scheduler {
     with(rows, seqs, blocks, |options| options.prefix_caching = true)
@@ -45,6 +46,24 @@ fn a_second_request_computes_only_what_the_first_did_not() {
     assert_eq!((metrics.prefix_cache_queries, metrics.prefix_cache_hits), (42 + 43, 32));
     let tab = &metrics.tabs[&0];
     assert_eq!((tab.prefix_cache_queries, tab.cached_tokens), (42 + 43, 32));
+}
+
+/// A slot is free, so each plan looks for somebody who need not wait for the prefix that all share.
+#[test]
+fn the_prompts_of_those_that_wait_are_hashed_once() {
+    let mut scheduler = caching(64, 4, 1000);
+    let ask = |own| asking(prompt(1, 2000, &[own]));
+    add(&mut scheduler, ask(1));
+    let before = HASHED.get();
+    for own in 2..90 {
+        add(&mut scheduler, ask(own));
+    }
+    assert_eq!(HASHED.get() - before, 88 * 2000);
+    for _ in 0..20 {
+        assert_eq!(step(&mut scheduler).len(), 1);
+    }
+    assert_eq!((scheduler.queue.len(), scheduler.free_slots.len()), (88, 3));
+    assert_eq!(HASHED.get() - before, 88 * 2000, "twenty steps have hashed nothing");
 }
 
 #[test]
