@@ -85,6 +85,7 @@ pub fn kinds_of_places(kv_places: &[KvPlace], kinds: &[KvKind]) -> Vec<KvKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::{Capacity, HostMemory};
 
     /// A model whose layers `slides` chooses see a window of 512 tokens.
     fn model(layers: usize, slides: impl Fn(usize) -> bool) -> ModelConfig {
@@ -132,6 +133,32 @@ mod tests {
         assert_eq!(shape(&model(5, |_| true)), [0, 1, 5]);
         assert_eq!(shape(&model(5, |_| false)), [1, 0, 5]);
         assert_eq!(shape(&model(31, |layer| layer > 0)), [1, 6, 5]);
+    }
+
+    #[test]
+    fn a_long_context_needs_a_fifth_of_the_memory_where_most_layers_see_a_window() {
+        // Gemma 3 270M and 1B.
+        for layers in [18, 26] {
+            let config = model(layers, |layer| layer % 6 != 5);
+            let [_, _, places] = shape(&config);
+            // In keys and values of a layer's blocks.
+            let memory = |groups: KvGroups, places: usize| {
+                let capacity = Capacity {
+                    rows: 256,
+                    seqs: 1,
+                    logit_rows: 1,
+                    blocks: usize::MAX,
+                    context: 32_768,
+                    vocab: config.vocab,
+                    groups,
+                    host: HostMemory::NONE,
+                };
+                capacity.blocks_of(32_768) * places
+            };
+            let (grouped, whole) =
+                (memory(groups(&config), places), memory(KvGroups::FULL, layers));
+            assert!(6 * grouped > whole && 5 * grouped < whole, "{grouped} of {whole}");
+        }
     }
 
     #[test]
