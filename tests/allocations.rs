@@ -12,8 +12,8 @@ use tabloom::{
 const SEQS: usize = 16;
 const CONTEXT: usize = 10_000;
 
-/// A scheduler whose sequences all decode after prompts of this many tokens.
-fn decoding(prompt: usize) -> Scheduler {
+/// A scheduler whose sequences all decode, after prompts and answers of these many tokens.
+fn decoding(prompt: usize, answer: usize, bad_words: &[Vec<u32>]) -> Scheduler {
     let capacity = Capacity {
         rows: 256,
         seqs: SEQS,
@@ -27,11 +27,12 @@ fn decoding(prompt: usize) -> Scheduler {
     let mut scheduler = Scheduler::new(capacity, Options { watermark: 0.0, ..Options::default() });
     for id in 0..SEQS as u32 {
         let prompt = (0..prompt as u32).map(|at| (at * 31 + id) % 1000).collect();
-        scheduler.submit(Request { prompt, ..Request::default() }, Duration::ZERO).unwrap();
+        let request = Request { prompt, bad_words: bad_words.to_vec(), ..Request::default() };
+        scheduler.submit(request, Duration::ZERO).unwrap();
     }
     // Vectors grow by doubling. After some tokens, none grows for a long while.
     let mut decoded = 0;
-    while decoded < 2 * BLOCK_SIZE {
+    while decoded < answer + 2 * BLOCK_SIZE {
         let plan = step(&mut scheduler);
         assert!(!plan.seqs.is_empty(), "nothing is left to do");
         decoded += usize::from(decodes(&plan));
@@ -59,8 +60,7 @@ fn result(plan: &StepPlan) -> StepResult {
 }
 
 /// Bytes allocated by each step, for two blocks of tokens.
-fn bytes(prompt: usize) -> Vec<u64> {
-    let mut scheduler = decoding(prompt);
+fn bytes(mut scheduler: Scheduler) -> Vec<u64> {
     let measure = |_| {
         let mut plan = StepPlan::default();
         let planning = allocation_counter::measure(|| plan = scheduler.plan(Duration::ZERO));
@@ -78,7 +78,16 @@ fn bytes(prompt: usize) -> Vec<u64> {
 
 #[test]
 fn a_decode_step_allocates_the_same_for_long_and_short_contexts() {
-    let (short, long) = (bytes(1024), bytes(8192));
+    let [short, long] = [1024, 8192].map(|prompt| bytes(decoding(prompt, 0, &[])));
     assert!(short.iter().sum::<u64>() > 0, "nothing was counted");
     assert!(long.iter().sum::<u64>() <= short.iter().sum(), "{short:?} at 1k, {long:?} at 8k");
+}
+
+/// What the request must not say, ends and events are looked for in the newest tokens alone.
+#[test]
+fn a_decode_step_allocates_the_same_for_long_and_short_answers() {
+    for bad_words in [vec![], vec![vec![1, 2, 3], vec![7, 8]]] {
+        let [short, long] = [1024, 8192].map(|answer| bytes(decoding(8, answer, &bad_words)));
+        assert!(long.iter().sum::<u64>() <= short.iter().sum(), "{short:?} at 1k, {long:?} at 8k");
+    }
 }
