@@ -55,7 +55,10 @@ export class Settings extends EventTarget {
     this.#given = given;
     this.use({});
     this.suit(null);
-    form.addEventListener("input", ({ target }) => this.#take(/** @type {HTMLInputElement} */ (target)));
+    // One is in the engine's view.
+    for (const field of /** @type {Iterable<HTMLInputElement>} */ (/** @type {unknown} */ (form.elements))) {
+      field.addEventListener("input", () => this.#take(field));
+    }
     form.addEventListener("submit", (event) => event.preventDefault());
     $("unprompt").addEventListener("click", () => this.set({ system: "" }));
     form.addEventListener("reset", (event) => {

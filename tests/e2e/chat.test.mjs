@@ -71,8 +71,8 @@ test("a visitor watches the model load, asks, and reads the answer as it is made
 
 test("draft tokens are marked and counted on request; answers are the same without them", async () => {
   const { page, problems } = await ready(browser, `${greedy}&host=private`);
-  const toggle = async (name) => {
-    await page.locator("#tab-settings").click();
+  const toggle = async (view, name) => {
+    await page.locator(`#tab-${view}`).click();
     await page.getByRole("switch", { name }).click();
     await page.locator("#tab-chat").click();
   };
@@ -95,7 +95,7 @@ test("draft tokens are marked and counted on request; answers are the same witho
   assert.deepEqual([plain.text, plain.marked], [FRANCE.answer, []]);
   assert.doesNotMatch(plain.below, /draft/);
   await page.locator("#clear").click();
-  await toggle("Mark accepted draft tokens");
+  await toggle("engine", "Mark accepted draft tokens");
   // There are drafts as far as they pay: where they did not, they are tried again after some hundred steps.
   let on = await again();
   for (let more = 40; more > 0 && on.marked.length === 0; more--) {
@@ -107,7 +107,7 @@ test("draft tokens are marked and counted on request; answers are the same witho
   assert.ok(accepted > 0 && accepted <= all, on.below);
 
   await page.locator("#clear").click();
-  await toggle("Speculative decoding");
+  await toggle("settings", "Speculative decoding");
   const off = await again();
   assert.deepEqual([off.text, off.marked], [on.text, []]);
   assert.doesNotMatch(off.below, /draft/);

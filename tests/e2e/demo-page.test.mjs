@@ -2403,6 +2403,20 @@ describe("for everybody", () => {
     await page.context().close();
   });
 
+  testBeyondFirefox("scheme")("in forced colours draft tokens are marked in the system's colours", async () => {
+    const { page } = await fresh({ forcedColors: "active" });
+    await ask(page, QUESTION);
+    const [marked, system] = await page.evaluate(() => {
+      const probe = document.body.appendChild(document.createElement("p"));
+      probe.style.cssText = "background: Mark; color: MarkText; forced-color-adjust: none";
+      const answer = /** @type {Element} */ (shadow(".assistant .text").at(-1));
+      const looks = [getComputedStyle(answer, "::highlight(drafted)"), getComputedStyle(probe)];
+      return looks.map(({ backgroundColor, color }) => ({ backgroundColor, color }));
+    });
+    assert.deepEqual(marked, system);
+    await page.context().close();
+  });
+
   for (const colorScheme of ["light", "dark"]) {
     const declare = colorScheme === "light" ? test : testBeyondFirefox("scheme");
     declare(`text stands out from its ground, ${colorScheme}`, async () => {

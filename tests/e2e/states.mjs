@@ -496,7 +496,6 @@ export const STATES = {
       await view(page, "settings");
       await page.locator("[name=system]").fill("Answer in one short sentence.");
       await page.locator("[name=temperature]").fill("7");
-      await page.locator("[name=marks]").check();
     },
   },
 
