@@ -320,8 +320,8 @@ export class Chat extends EventTarget {
    * @param {import("./tabloom/index.js").Engine} engine
    */
   async #suit(engine) {
-    const hello = { role: /** @type {const} */ ("user"), content: "Hello" };
-    const error = await engine.applyChatTemplate([hello]).then(
+    const asked = { role: /** @type {const} */ ("user"), content: "?" };
+    const error = await engine.applyChatTemplate([asked]).then(
       () => null,
       (error) => error,
     );

@@ -159,7 +159,8 @@ export class Session {
       this.#stay = stay;
       // A page that dies of it, the first time or later, does not load again unasked.
       const ended = mark();
-      this.#onProgress?.({ stage: "start", file: "", loaded: 0, total: 1, rate: 0 });
+      // What the page throws ends no load.
+      queueMicrotask(() => this.#onProgress?.({ file: "", stage: "start", loaded: 0, total: 1, rate: 0 }));
       try {
         return await this.#attach(await this.#ladder.climb(stay));
       } catch (/** @type {any} */ error) {

@@ -1,9 +1,6 @@
 import { resolved } from "../models/address.js";
 import { VERSION } from "../version.js";
 
-/** Matches this module as published, with the worker one folder up, but not within a bundle. */
-const HERE = /^(?!file:)(.*\/)host\/worker-script\.js$/;
-
 /** @type {string | undefined} */
 let published;
 
@@ -16,9 +13,10 @@ export function workerScript(given) {
   if (given) return reachable(given);
   // A script that is no module has no address.
   const here = `${import.meta.url}`;
-  // With the version in it no cache gives this page another version's worker.
-  const own = here.replace(HERE, `$1worker.js?tabloom=${VERSION}`);
-  if (HERE.test(here)) published ??= trusted(reachable(own));
+  // This module as published has the worker one folder up; with the version in its address no cache gives this
+  // page another version's.
+  const own = here.replace(/^(?!file:)(.*\/)host\/worker-script\.js$/, `$1worker.js?tabloom=${VERSION}`);
+  if (own !== here) published ??= trusted(reachable(own));
   return published;
 }
 
@@ -32,7 +30,7 @@ export function workerScript(given) {
 function reachable(script) {
   const address = resolved(script, "workerUrl");
   if (["null", globalThis.origin].includes(address.origin)) return script;
-  return `data:text/javascript,${encodeURIComponent(`import ${JSON.stringify(address)};`)}`;
+  return `data:text/javascript,${encodeURIComponent(`import ${JSON.stringify(address)}`)}`;
 }
 
 /**
