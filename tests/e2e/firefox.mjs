@@ -18,6 +18,7 @@ export const BEYOND_FIREFOX = {
   manifest: "it installs no pages",
   shifts: "it reports no layout shifts to pages",
   touch: "its driver emulates no touch screen",
+  clicks: "under its driver a page behind another loses no focus, and no click is the second of two",
   folders: "its driver chooses files and no folders",
 };
 
