@@ -59,7 +59,7 @@ export class Chat extends EventTarget {
       this.#talk.counted = undefined;
       if (!this.busy) this.#talk.speed = new Speed(0);
       this.#view.update();
-      if (loader.current && loader.source !== BUILT_IN) this.#suit(loader.current);
+      if (loader.current && loader.source !== BUILT_IN) this.#checkTemplate(loader.current);
     });
     loader.addEventListener("progress", () => {
       this.#view.update();
@@ -319,14 +319,11 @@ export class Chat extends EventTarget {
    *
    * @param {import("./tabloom/index.js").Engine} engine
    */
-  async #suit(engine) {
+  async #checkTemplate(engine) {
     const asked = { role: /** @type {const} */ ("user"), content: "?" };
-    const error = await engine.applyChatTemplate([asked]).then(
-      () => null,
-      (error) => error,
-    );
+    const error = await engine.applyChatTemplate([asked]).catch((error) => error);
     // An answer that is under way says so itself, and another model may be loaded by now.
-    if (error?.code !== "template" || this.busy || engine !== this.#loader.current) return;
+    if (error.code !== "template" || this.busy || engine !== this.#loader.current) return;
     this.#view.fail(error, () => $("choose").click());
   }
 

@@ -4,6 +4,7 @@ import { icon } from "./tabloom/element/parts.js";
 import { ordered, textsOf } from "./archive.js";
 import { $, button, html, write } from "./dom.js";
 import { readConversation, saveAsJson, saveAsMarkdown } from "./exchange.js";
+import { offer } from "./menu.js";
 import { fill, locale, texts } from "./texts.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
@@ -336,37 +337,17 @@ export class Conversations {
   #offer(id, source) {
     const entry = this.#entries.find((entry) => entry.id === id);
     if (!entry) return;
-    const act = (/** @type {string} */ text, /** @type {() => void} */ run) =>
-      button(
-        text,
-        () => {
-          this.#menu.hidePopover();
-          run();
-        },
-        { role: "menuitem" },
-      );
     const saved = (/** @type {(conversation: Conversation) => void} */ save) => async () => {
       const conversation = await this.#archive.get(id);
       if (conversation) this.#try(conversation, () => save(conversation));
     };
-    this.#menu.replaceChildren(
-      act(TEXTS.rename, () => this.#rename(id)),
-      act(entry.pinned ? TEXTS.unpin : TEXTS.pin, () => this.#change(id, { pinned: !entry.pinned })),
-      act(TEXTS.markdown, saved(saveAsMarkdown)),
-      act(TEXTS.json, saved(saveAsJson)),
-      act(TEXTS.delete, () => this.#delete([entry])),
-    );
-    this.#menu.showPopover();
-    place(this.#menu, source);
-    // As a phone is turned.
-    globalThis.onresize = () => place(this.#menu, source);
-    this.#menu.onkeydown = (/** @type {KeyboardEvent} */ event) => step(this.#menu, event);
-    this.#menu.ontoggle = (/** @type {ToggleEvent} */ { newState }) => {
-      if (newState !== "closed") return;
-      globalThis.onresize = null;
-      if (document.activeElement === document.body) source.focus();
-    };
-    this.#menu.firstElementChild.focus();
+    offer(this.#menu, source, [
+      [TEXTS.rename, () => this.#rename(id)],
+      [entry.pinned ? TEXTS.unpin : TEXTS.pin, () => this.#change(id, { pinned: !entry.pinned })],
+      [TEXTS.markdown, saved(saveAsMarkdown)],
+      [TEXTS.json, saved(saveAsJson)],
+      [TEXTS.delete, () => this.#delete([entry])],
+    ]);
   }
 
   /**
@@ -557,35 +538,6 @@ function isEarlier({ messages }, own) {
     const said = own.messages[i];
     return said?.role === role && said.content.startsWith(content);
   });
-}
-
-/**
- * Puts a menu below what opens it, within the window.
- *
- * @param {HTMLElement} menu
- * @param {HTMLElement} source
- */
-function place({ offsetWidth: width, offsetHeight: height, style }, source) {
-  const { bottom, right, left } = source.getBoundingClientRect();
-  const start = getComputedStyle(source).direction === "rtl" ? left : right - width;
-  style.left = `${Math.max(8, Math.min(start, innerWidth - width - 8))}px`;
-  style.top = `${Math.max(8, Math.min(bottom + 4, innerHeight - height - 8))}px`;
-}
-
-/**
- * Moves the focus in a menu.
- *
- * @param {HTMLElement} menu
- * @param {KeyboardEvent} event
- */
-function step(menu, event) {
-  const items = /** @type {HTMLElement[]} */ ([...menu.children]);
-  const i = items.indexOf(/** @type {HTMLElement} */ (document.activeElement));
-  const { length } = items;
-  const next = { ArrowDown: (i + 1) % length, ArrowUp: (i - 1 + length) % length, Home: 0, End: length - 1 }[event.key];
-  if (next === undefined) return;
-  event.preventDefault();
-  items[next].focus();
 }
 
 /**
