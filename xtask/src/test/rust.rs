@@ -82,9 +82,14 @@ pub fn native() -> Result<Tally> {
 }
 
 /// Parts of the names of tests that one adapter is enough for: they use none, or run whole models, or products
-/// of all layouts, by the kernels of graphics hardware, which takes minutes where barriers are emulated.
-pub const ON_ONE_ADAPTER: [&str; 3] =
-    ["models::the_cpu_agrees", "same_answer::on_the_cpu", "kernels_of_graphics_hardware"];
+/// of all layouts, by the kernels of graphics hardware, which takes minutes where barriers are emulated, or look at
+/// how thousands of samples are spread, which are the CPU's on each adapter.
+pub const ON_ONE_ADAPTER: [&str; 4] = [
+    "models::the_cpu_agrees",
+    "same_answer::on_the_cpu",
+    "kernels_of_graphics_hardware",
+    "transformers::samples_follow_the_probabilities",
+];
 
 /// The kernels and models on one adapter, but for the tests whose names contain one of `skipped`.
 pub fn gpu(adapter: &Adapter, skipped: &[&str]) -> Result<Tally> {
