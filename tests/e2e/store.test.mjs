@@ -385,26 +385,50 @@ const RECORD = {
   from_elsewhere: { bytes: 1 },
 };
 
-test("what another version has kept loads without network", async () => {
-  const { before, info, after } = await page.evaluate(
-    async ({ record, bytes }) => {
-      const cache = await caches.open("tabloom");
-      const address = new URL("models/nowhere/old.gguf", location.href).href;
-      await cache.put(`${address}?tabloom`, new Response(JSON.stringify(record)));
-      await cache.put(`${address}?tabloom=0`, new Response(new Uint8Array(bytes)));
-      await cache.put(`${address}?tabloom-used`, new Response("1795804682190"));
-      const before = await Engine.store.list();
-      globalThis.engine = await Engine.load(address, { device: "cpu" });
-      return { before, info: engine.info, after: await Engine.store.list() };
-    },
-    { record: RECORD, bytes: [...ggufModel(64)] },
-  );
-  const [{ files, bytes, complete, lastUsed }] = before;
-  assert.deepEqual([files, bytes, complete, new Date(lastUsed).getTime()], [1, 168032, true, 1795804682190]);
-  assert.deepEqual([info.stored, info.architecture], [true, "llama"]);
-  assert.equal(after[0].complete, true);
-  assert.ok(!session.server.requests.includes("models/nowhere/old.gguf"), "it was asked for");
-});
+/** In the page: writes what another version may have kept of a model, into either store. */
+async function keepOld([store, address, record, bytes]) {
+  const entries = Object.entries({
+    [`${address}?tabloom`]: JSON.stringify(record),
+    [`${address}?tabloom=0`]: new Uint8Array(bytes),
+    [`${address}?tabloom-used`]: "1795804682190",
+  });
+  const cache = store === "cache" && (await caches.open("tabloom"));
+  const root = await navigator.storage.getDirectory();
+  const folder = store === "opfs" && (await root.getDirectoryHandle("tabloom", { create: true }));
+  for (const [key, content] of entries) {
+    if (cache) await cache.put(key, new Response(content));
+    if (!folder) continue;
+    const file = await (await folder.getFileHandle(encodeURIComponent(key), { create: true })).createWritable();
+    await file.write(content);
+    await file.close();
+  }
+}
+
+for (const [store, testHere] of /** @type {const} */ ([
+  ["cache", test],
+  ["opfs", testBeyondWebkit("disk")],
+])) {
+  testHere(`what another version has kept loads without network (${store})`, async () => {
+    const address = new URL(`models/nowhere/old-${store}.gguf`, page.url()).href;
+    await page.evaluate(keepOld, [store, address, RECORD, [...ggufModel(64)]]);
+    const { before, info, after } = await page.evaluate(
+      async ([store, address]) => {
+        const before = await Engine.store.list();
+        globalThis.engine = await Engine.load(address, { device: "cpu", store });
+        return { before, info: engine.info, after: await Engine.store.list() };
+      },
+      [store, address],
+    );
+    const [{ files, bytes, complete, lastUsed, ...kept }] = before;
+    assert.deepEqual(
+      [kept.store, files, bytes, complete, new Date(lastUsed).getTime()],
+      [store, 1, 168032, true, 1795804682190],
+    );
+    assert.deepEqual([info.stored, info.architecture], [true, "llama"]);
+    assert.equal(after[0].complete, true);
+    assert.ok(!session.server.requests.includes(`models/nowhere/old-${store}.gguf`), "it was asked for");
+  });
+}
 
 for (const store of ["shut", "deaf"]) {
   test(`a store that is ${store} keeps nobody waiting`, async () => {
