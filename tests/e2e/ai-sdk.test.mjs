@@ -9,16 +9,25 @@ let page;
 before(async () => {
   session = await openClients("ai-sdk-page.mjs");
   page = session.page;
-  await page.evaluate(() => {
-    globalThis.sdk = clients.sdk(engine);
-  });
 });
 
 after(() => session?.close());
 
 const FRANCE = "What is the capital of France?";
 
-test("generateText gives the engine's answer, with its usage", async () => {
+/** A test by each version of the SDK. */
+function byEach(title, check) {
+  for (const version of [6, 7]) {
+    test(`version ${version}: ${title}`, async () => {
+      await page.evaluate((version) => {
+        globalThis.sdk = clients.sdk(engine, version);
+      }, version);
+      await check();
+    });
+  }
+}
+
+byEach("generateText gives the engine's answer, with its usage", async () => {
   const { text, finishReason, usage, expected } = await page.evaluate(async (prompt) => {
     const { text, finishReason, usage } = await sdk.generateText({ prompt });
     return { text, finishReason, usage, expected: await answer(engine, [{ role: "user", content: prompt }]) };
@@ -28,7 +37,7 @@ test("generateText gives the engine's answer, with its usage", async () => {
   assert.ok(usage.inputTokens > 0 && usage.outputTokens > 0, JSON.stringify(usage));
 });
 
-test("streamText gives it in pieces, and can be aborted", async () => {
+byEach("streamText gives it in pieces, and can be aborted", async () => {
   const { pieces, reason, whole, aborts } = await page.evaluate(async (prompt) => {
     const streamed = sdk.streamText({ prompt });
     const pieces = [];
@@ -56,7 +65,7 @@ test("streamText gives it in pieces, and can be aborted", async () => {
   assert.equal(aborts, 1);
 });
 
-test("tools are called with valid arguments, and their results answered", async () => {
+byEach("tools are called with valid arguments, and their results answered", async () => {
   const { calls, steps, text, streamed } = await page.evaluate(async () => {
     const calls = [];
     const inputSchema = sdk.jsonSchema({
@@ -83,9 +92,11 @@ test("tools are called with valid arguments, and their results answered", async 
       if (part.type === "tool-call") streamed.push([part.toolName, part.input]);
       if (part.type === "error") throw part.error;
     }
+    const { prompt, ...settings } = ask;
+    await new sdk.ToolLoopAgent({ model: sdk.model, instructions: "Be brief.", ...settings }).generate({ prompt });
     return { calls, steps: steps.map(({ finishReason }) => finishReason), text, streamed };
   });
-  assert.equal(calls.length, 2);
+  assert.equal(calls.length, 3);
   for (const { city, ...rest } of [...calls, streamed[0][1]]) {
     assert.ok(["Paris", "Rome"].includes(city), city);
     assert.deepEqual(rest, {});
@@ -96,7 +107,7 @@ test("tools are called with valid arguments, and their results answered", async 
   assert.ok(text.length > 0);
 });
 
-test("generateObject and streamObject keep to the schema", async () => {
+byEach("objects keep to the schema", async () => {
   const objects = await page.evaluate(async () => {
     const schema = sdk.jsonSchema({
       type: "object",
@@ -110,9 +121,16 @@ test("generateObject and streamObject keep to the schema", async () => {
     const partial = [];
     const { partialObjectStream } = sdk.streamObject({ ...ask, seed: 3 });
     for await (const object of partialObjectStream) partial.push(object);
+    objects.push(partial.at(-1));
+
+    const { prompt, temperature } = ask;
+    const settings = { output: sdk.Output.object({ schema, name: "animal" }), prompt, temperature };
+    objects.push((await sdk.generateText({ ...settings, seed: 1 })).output);
+    const { partialOutputStream } = sdk.streamText({ ...settings, seed: 3 });
+    for await (const object of partialOutputStream) partial.push(object);
     return [...objects, partial.at(-1)];
   });
-  assert.equal(objects.length, 3);
+  assert.equal(objects.length, 5);
   for (const { animal, legs, ...rest } of objects) {
     assert.ok(["fox", "cat"].includes(animal), animal);
     assert.ok(Number.isInteger(legs) && legs >= 0 && legs <= 9, `${legs}`);
@@ -120,7 +138,7 @@ test("generateObject and streamObject keep to the schema", async () => {
   }
 });
 
-test("OpenAI's provider goes on with a conversation, by either of its APIs", async () => {
+byEach("OpenAI's provider goes on with a conversation, by either of its APIs", async () => {
   const { texts, refused } = await page.evaluate(async (prompt) => {
     const first = { role: "user", content: prompt };
     const ask = async (model, providerOptions) => {
@@ -143,7 +161,7 @@ test("OpenAI's provider goes on with a conversation, by either of its APIs", asy
   assert.match(refused, /item_reference.*store: false/);
 });
 
-test("errors are the SDK's own", async () => {
+byEach("errors are the SDK's own", async () => {
   const found = await page.evaluate(async () => {
     const failed = (promise) =>
       promise.then(

@@ -14,8 +14,6 @@ import { serve } from "./server.mjs";
 
 const PATIENCE = 120_000;
 const root = fileURLToPath(new URL("../../", import.meta.url));
-/** Where `openai` is the version that npm installs, which OpenAI's agents need. */
-const agents = join(root, "node_modules/@openai/agents");
 /** The documents of a folder, by their paths. */
 const within = (folder) =>
   readdirSync(join(root, folder))
@@ -196,7 +194,6 @@ test("the types of all code are right", () => {
       "tabloom/element/parts": ["../package/element/parts.d.ts"],
       "tabloom/element/texts/*": ["../package/element/texts/*.d.ts"],
       "tabloom/prompt-api": ["../package/prompt-api.d.ts"],
-      openai: [join(agents, "node_modules/openai/index.d.mts")],
     },
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*"] }));
@@ -209,7 +206,7 @@ for (const { id, code, language } of scripts.filter(({ run }) => run)) {
   const isChat = language === "jsx";
   test(`${id} ${isChat ? "is a chat" : "runs"}`, async () => {
     const { outputFiles } = await build({
-      stdin: { contents: isChat ? code + SHOW : code, resolveDir: agents, loader: isChat ? "jsx" : "js" },
+      stdin: { contents: isChat ? code + SHOW : code, resolveDir: root, loader: isChat ? "jsx" : "js" },
       bundle: true,
       write: false,
       format: "esm",

@@ -1,6 +1,6 @@
-// The official `openai` client in a page, with the engine in place of the network: the version that npm installs,
-// which OpenAI's agents need. The native server is asked by the one before.
-import OpenAI from "../../node_modules/@openai/agents/node_modules/openai/index.mjs";
+// The official `openai` client in a page, with the engine in place of the network: the version that npm installs.
+// The native server is asked by the one before.
+import OpenAI from "openai";
 import { contract } from "./openai.mjs";
 
 /** The contract's names. */

@@ -258,7 +258,7 @@ const conversations = {
     const messages = [ask];
     const stream = streamText({ model: sdk(model), system, tools, messages, prepareStep, stopWhen: stepCountIs(2) });
     await stream.consumeStream();
-    const { messages: said } = await stream.response;
+    const said = await stream.responseMessages;
     await streamText({ model: sdk(model), system, messages: [...messages, ...said, ask] }).consumeStream();
   },
   async "ai: objects"() {

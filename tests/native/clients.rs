@@ -50,6 +50,11 @@ fn call(id: &str, name: &str, arguments: Value) -> Message {
     Message { content: None, calls: vec![call], ..Message::assistant("") }
 }
 
+/// What a client makes of a stream whose first piece has an empty text.
+fn no_text(message: Message) -> Message {
+    Message { content: Some(String::new()), ..message }
+}
+
 fn thought(message: Message) -> Message {
     Message { reasoning: Some("Let me see.".into()), ..message }
 }
@@ -106,7 +111,10 @@ fn what_was_said_comes_back() {
                 Message::tool("call_2", "21"),
             ],
         ),
-        ("openai: runTools in a stream", vec![ask(), weather(), Message::tool("call_1", "21")]),
+        (
+            "openai: runTools in a stream",
+            vec![ask(), no_text(weather()), Message::tool("call_1", "21")],
+        ),
         (
             "openai: a stream put together, and sent back",
             vec![
@@ -114,9 +122,9 @@ fn what_was_said_comes_back() {
                 ask(),
                 thought(sunny()),
                 ask(),
-                weather(),
+                no_text(weather()),
                 celsius("call_1"),
-                clock(),
+                no_text(clock()),
                 celsius("call_2"),
             ],
         ),

@@ -12,8 +12,9 @@ before(async () => {
   project = await install();
   const packages = join(project.folder, "node_modules");
   await mkdir(join(packages, "@types"));
-  for (const name of ["openai", "@types/react", "csstype"]) await symlink(join(tools, name), join(packages, name));
-  await symlink(join(tools, "@openai/agents/node_modules/openai"), join(packages, "openai-7"));
+  for (const name of ["openai", "openai-6", "@types/react", "csstype"]) {
+    await symlink(join(tools, name), join(packages, name));
+  }
   for (const [name, text] of Object.entries(STUBS)) {
     await mkdir(join(packages, name));
     const exports = { ".": { types: "./index.d.ts" }, "./elements": { types: "./index.d.ts" } };
@@ -184,10 +185,10 @@ export const svelte: SvelteHTMLElements["tabloom-chat"] = {
 export const wrong: Vue["$props"] = { device: "tpu" };
 `;
 
-const CHAT_7 = CHAT.replace('"openai"', '"openai-7"');
+const CHAT_6 = CHAT.replace('"openai"', '"openai-6"');
 const FILES = {
   "chat.ts": CHAT,
-  "chat-7.ts": CHAT_7,
+  "chat-6.ts": CHAT_6,
   "errors.ts": ERRORS,
   "react.tsx": REACT,
   "templates.ts": TEMPLATES,
@@ -237,7 +238,7 @@ test("an older TypeScript reads all declarations", async () => {
 });
 
 test("the guide names the versions of other packages that are tested", async () => {
-  const versions = ["openai", "@openai/agents/node_modules/openai", "@openai/agents"].map(async (name) => {
+  const versions = ["openai", "openai-6", "@openai/agents"].map(async (name) => {
     const { version } = JSON.parse(await readFile(join(tools, name, "package.json"), "utf8"));
     return version;
   });

@@ -1,6 +1,6 @@
-// The native server, as the official `openai` client sees it.
+// The native server, as the official `openai` client sees it: the version before that of the tests in a page.
 import { after, before, test } from "node:test";
-import OpenAI from "openai";
+import OpenAI from "openai-6";
 import { contract } from "../e2e/openai.mjs";
 import { sample, start } from "./server.mjs";
 
