@@ -931,6 +931,10 @@ export interface CompletionLogprobs {
   top_logprobs: (Record<string, number> | null)[];
   text_offset: number[];
 }
+export interface AnswerLogprobs extends CompletionLogprobs {
+  token_logprobs: number[];
+  top_logprobs: Record<string, number>[];
+}
 export interface CompletionChoice {
   index: number;
   text: string;
@@ -949,7 +953,14 @@ export interface Completion extends CompletionChunk {
   choices: (CompletionChoice & { finish_reason: "stop" | "length" })[];
   usage: Usage;
 }
+export interface AnswerCompletion extends Completion {
+  choices: (CompletionChoice & { finish_reason: "stop" | "length"; logprobs: AnswerLogprobs | null })[];
+}
 export interface CreateCompletion {
+  (
+    params: CompletionParamsNonStreaming & { echo?: false | null },
+    options?: RequestOptions | null,
+  ): Promise<AnswerCompletion>;
   (params: CompletionParamsNonStreaming, options?: RequestOptions | null): Promise<Completion>;
   (params: CompletionParamsStreaming, options?: RequestOptions | null): Promise<AsyncIterableIterator<CompletionChunk>>;
   (

@@ -40,6 +40,12 @@ export interface CompletionLogprobs {
   text_offset: number[];
 }
 
+/** Those of a text without its prompt: each token has its own. */
+export interface AnswerLogprobs extends CompletionLogprobs {
+  token_logprobs: number[];
+  top_logprobs: Record<string, number>[];
+}
+
 /** An answer, or in a chunk its next piece. */
 export interface CompletionChoice {
   /** Those of the first prompt come first. */
@@ -67,6 +73,11 @@ export interface Completion extends CompletionChunk {
   usage: Usage;
 }
 
+/** Answers without their prompts. */
+export interface AnswerCompletion extends Completion {
+  choices: (CompletionChoice & { finish_reason: "stop" | "length"; logprobs: AnswerLogprobs | null })[];
+}
+
 /**
  * Continues one text or several, in the shapes of OpenAI's older API.
  *
@@ -75,6 +86,11 @@ export interface Completion extends CompletionChunk {
  */
 export interface CreateCompletion {
   /** Continues one text or several, in the shapes of OpenAI's older API. */
+  (
+    params: CompletionParamsNonStreaming & { echo?: false | null },
+    options?: RequestOptions | null,
+  ): Promise<AnswerCompletion>;
+  /** Continues texts that may begin with their prompts. */
   (params: CompletionParamsNonStreaming, options?: RequestOptions | null): Promise<Completion>;
   /** Continues texts in chunks; leaving the loop over them cancels the request. */
   (params: CompletionParamsStreaming, options?: RequestOptions | null): Promise<AsyncIterableIterator<CompletionChunk>>;

@@ -38,7 +38,7 @@ export interface SvelteHTMLElements { [name: string]: unknown }`,
 /** A chat's parameters and answers, ours and OpenAI's. */
 const CHAT = `
 import OpenAI from "openai";
-import { Engine, type ChatCompletion, type ChatCompletionChunk, type ChatMessage, type ChatMessageParam, type Tool } from "tabloom";
+import { Engine, type ChatCompletion, type ChatCompletionChunk, type ChatMessage, type ChatMessageParam, type Completion, type Tool } from "tabloom";
 
 declare const engine: Engine;
 declare const flag: boolean;
@@ -95,6 +95,10 @@ await completions.create({ messages: theirs }, { signal: null });
 await completions.create({ messages, response_format: { type: "json_object", schema } });
 declare const texts: OpenAI.CompletionCreateParamsNonStreaming;
 await engine.completions.create(texts);
+declare const streamedTexts: OpenAI.CompletionCreateParamsStreaming;
+for await (const { choices } of await engine.completions.create(streamedTexts)) void choices[0]?.text;
+declare const anyTexts: OpenAI.CompletionCreateParams;
+await engine.completions.create(anyTexts);
 declare const inputs: OpenAI.EmbeddingCreateParams;
 await engine.embeddings.create(inputs);
 const tool: Tool = { type: "function", function: { name: "weather", parameters: schema } };
@@ -110,10 +114,14 @@ for await (const chunk of stream) {
 }
 declare const ours: ChatMessage[];
 const said: OpenAI.ChatCompletionMessageParam[] = ours;
+const texted: OpenAI.Completion = await engine.completions.create({ prompt: "a", logprobs: 1 });
+const echoed: Completion = await engine.completions.create({ prompt: "a", echo: true, logprobs: 1 });
+// @ts-expect-error: the first token of a prompt has none
+const logprobs: number[] | undefined = echoed.choices[0]?.logprobs?.token_logprobs;
 const embedded: OpenAI.CreateEmbeddingResponse = await engine.embeddings.create({ input: ["a"] });
 const card: OpenAI.Model = (await engine.models.list()).data[0]!;
 const client = new OpenAI({ fetch: engine.fetch, apiKey: "none", dangerouslyAllowBrowser: true });
-export { also, answer, card, client, conversation, embedded, encoded, next, one, said, tool, vector };
+export { also, answer, card, client, conversation, embedded, encoded, logprobs, next, one, said, texted, tool, vector };
 `;
 
 /** Codes of errors are a union. */
