@@ -245,7 +245,7 @@ test("an older TypeScript reads all declarations", async () => {
   project.run("node", [join(tools, "typescript-5-6/bin/tsc"), "-p", "."]);
 });
 
-test("the guide names the versions of other packages that are tested", async () => {
+test("the guides name the versions of other packages that are tested", async () => {
   const versions = ["openai", "openai-6", "@openai/agents"].map(async (name) => {
     const { version } = JSON.parse(await readFile(join(tools, name, "package.json"), "utf8"));
     return version;
@@ -253,10 +253,13 @@ test("the guide names the versions of other packages that are tested", async () 
   const page = await readFile(join(root, "docs/guides/openai-sdk.md"), "utf8");
   for (const version of await Promise.all(versions)) assert.ok(page.includes(version), version);
   const { devDependencies } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
-  for (const name of ["ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible"]) {
-    const [major] = devDependencies[name].split(".");
-    assert.ok(page.includes(`\`${name}\` ${major}`), `${name} ${major}`);
-  }
+  const major = (name) => /(\d+)\.\d+\.\d+$/.exec(devDependencies[name])[1];
+  const names = (text, name) => assert.ok(text.includes(`\`${name}\` ${major(name)}`), `${name} ${major(name)}`);
+  for (const name of ["ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible"]) names(page, name);
+  const [before, compatible, openai] = ["ai-6", "ai-6-openai-compatible", "ai-6-openai"].map(major);
+  assert.ok(page.includes(`version ${before} with ${compatible} and ${openai}`));
+  const chats = await readFile(join(root, "docs/guides/chat-libraries.md"), "utf8");
+  for (const name of ["ai", "@ai-sdk/react"]) names(chats, name);
 });
 
 test("the codes of errors are those of the reference", async () => {
