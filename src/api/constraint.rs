@@ -7,22 +7,33 @@ use tabloom_grammar::Form;
 use super::refusal::invalid;
 use crate::error::{Error, Result};
 
-/// OpenAI's `response_format`.
+/// OpenAI's `response_format`. It is no enum with a tag: misfits in those do not tell their places.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub enum ResponseFormat {
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub struct ResponseFormat {
+    #[serde(rename = "type")]
+    pub kind: FormatKind,
+    /// Beside `json_object`, as llama.cpp's server and WebLLM, which has it as text, take it.
+    pub schema: Option<Value>,
+    /// Beside `json_schema`.
+    pub json_schema: Option<JsonSchemaFormat>,
+}
+
+/// The `type` of a [`ResponseFormat`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FormatKind {
     /// No constraint.
-    Text {},
-    /// Any JSON object, or one that is valid under a schema, as llama.cpp's server and WebLLM, which has it as text,
-    /// take it.
-    JsonObject { schema: Option<Value> },
+    Text,
+    /// Any JSON object, or one that is valid under a schema.
+    JsonObject,
     /// JSON that is valid under a schema.
-    JsonSchema { json_schema: JsonSchemaFormat },
+    JsonSchema,
 }
 
 /// A schema as `response_format` carries it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 pub struct JsonSchemaFormat {
     /// A label; it changes nothing.
     pub name: Option<String>,
@@ -35,7 +46,7 @@ pub struct JsonSchemaFormat {
 
 /// vLLM's `structured_outputs`: exactly one of its fields.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 pub struct StructuredOutputs {
     /// A JSON schema.
     pub json: Option<Value>,
@@ -93,12 +104,25 @@ impl Spec {
     }
 
     fn of_format(format: Option<ResponseFormat>) -> Result<Option<Spec>> {
-        let (form, param) = match format {
-            None | Some(ResponseFormat::Text {}) => return Ok(None),
-            Some(ResponseFormat::JsonObject { schema: None }) => {
-                (Form::JsonObject, "response_format")
+        let Some(ResponseFormat { kind, schema, json_schema }) = format else { return Ok(None) };
+        for (param, given, of, name) in [
+            ("response_format.schema", schema.is_some(), FormatKind::JsonObject, "json_object"),
+            (
+                "response_format.json_schema",
+                json_schema.is_some(),
+                FormatKind::JsonSchema,
+                "json_schema",
+            ),
+        ] {
+            if given && kind != of {
+                let expected = format!("it beside type \"{name}\" alone");
+                return Err(invalid(param, "it beside another type", &expected));
             }
-            Some(ResponseFormat::JsonObject { schema: Some(schema) }) => {
+        }
+        let (form, param) = match (kind, schema) {
+            (FormatKind::Text, _) => return Ok(None),
+            (FormatKind::JsonObject, None) => (Form::JsonObject, "response_format"),
+            (FormatKind::JsonObject, Some(schema)) => {
                 let param = "response_format.schema";
                 let schema = match schema {
                     Value::String(text) => serde_json::from_str(&text)
@@ -107,12 +131,10 @@ impl Spec {
                 };
                 (Form::JsonSchema(schema), param)
             }
-            Some(ResponseFormat::JsonSchema { json_schema: JsonSchemaFormat { schema, .. } }) => {
+            (FormatKind::JsonSchema, _) => {
                 let param = "response_format.json_schema.schema";
-                let schema = schema.ok_or_else(|| Error::InvalidRequest {
-                    param: param.into(),
-                    message: "found nothing, expected a JSON schema".into(),
-                })?;
+                let schema = json_schema.and_then(|format| format.schema);
+                let schema = schema.ok_or_else(|| invalid(param, "nothing", "a JSON schema"))?;
                 (Form::JsonSchema(schema), param)
             }
         };
@@ -253,6 +275,21 @@ mod tests {
                 r#"{"response_format":{"type":"json_schema","json_schema":{"name":"n"}}}"#,
                 "response_format.json_schema.schema",
                 "nothing",
+            ),
+            (
+                r#"{"response_format":{"type":"json_schema"}}"#,
+                "response_format.json_schema.schema",
+                "nothing",
+            ),
+            (
+                r#"{"response_format":{"type":"json_schema","schema":{}}}"#,
+                "response_format.schema",
+                "json_object",
+            ),
+            (
+                r#"{"response_format":{"type":"text","json_schema":{}}}"#,
+                "response_format.json_schema",
+                "json_schema",
             ),
             (
                 r#"{"response_format":{"type":"json_schema","json_schema":

@@ -27,7 +27,7 @@ mod validate;
 pub use completion::{
     Chunk, CompleteRequest, Completion, CompletionChoice, CompletionLogprobs, CompletionRequest,
 };
-pub use constraint::{JsonSchemaFormat, ResponseFormat, Spec, StructuredOutputs};
+pub use constraint::{FormatKind, JsonSchemaFormat, ResponseFormat, Spec, StructuredOutputs};
 pub use embeddings::{
     EmbedRequest, Embedding, EmbeddingRequest, EmbeddingResponse, EmbeddingUsage, Encoding, Vector,
 };
@@ -53,8 +53,8 @@ pub use tokens::{
     TokenizeResponse,
 };
 pub use tools::{
-    AllowedTool, AllowedTools, RequestFunction, RequestTool, Tool, ToolChoice, ToolMode, ToolName,
-    ToolPick, Tools,
+    AllowedTool, AllowedTools, PickKind, RequestFunction, RequestTool, Tool, ToolChoice, ToolMode,
+    ToolName, ToolPick, Tools,
 };
 pub(crate) use typed::{Misfit, typed};
 pub use validate::{ChatRequest, TextRules};

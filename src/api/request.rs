@@ -71,7 +71,7 @@ pub struct ChatCompletionRequest {
 
 /// One message of a request.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "an object")]
 pub struct RequestMessage {
     pub role: String,
     pub content: Option<Content>,
@@ -100,6 +100,7 @@ pub struct RequestMessage {
 
 /// A piece of the assistant's reasoning: text, a summary, or neither where it is encrypted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(expecting = "an object")]
 pub struct ReasoningDetail {
     pub text: Option<String>,
     pub summary: Option<String>,
@@ -107,6 +108,7 @@ pub struct ReasoningDetail {
 
 /// A tool call in a message of the assistant.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(expecting = "an object")]
 pub struct RequestCall {
     pub id: String,
     /// Always `function`.
@@ -122,6 +124,7 @@ pub struct RequestCall {
 
 /// The function that a [`RequestCall`] calls.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(expecting = "an object")]
 pub struct RequestCallFunction {
     pub name: String,
     /// A JSON object, as text; nothing, null and an empty text mean an empty object.
@@ -153,6 +156,7 @@ pub enum Content {
 
 /// One part of a message's content: of type `text`, or of type `refusal` in what the assistant said.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(expecting = "an object")]
 pub struct ContentPart {
     #[serde(rename = "type")]
     pub kind: String,
@@ -169,7 +173,7 @@ pub enum Stop {
 
 /// Ends an answer that repeats a pattern of tokens.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 pub struct RepetitionDetection {
     /// Longest pattern in tokens; 0 turns the detection off.
     pub max_pattern_size: i64,
@@ -181,7 +185,7 @@ pub struct RepetitionDetection {
 
 /// Options that only matter for streamed answers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 pub struct StreamOptions {
     /// Whether a last chunk without choices carries the token counts.
     pub include_usage: Option<bool>,

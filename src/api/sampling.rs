@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::constraint::ResponseFormat;
+use super::constraint::FormatKind;
 use super::refusal::invalid;
 use super::request::{ChatCompletionRequest, RepetitionDetection};
 use crate::error::Result;
@@ -175,8 +175,7 @@ fn logprob_tokens(request: &ChatCompletionRequest) -> Result<Vec<u32>> {
 fn thinking(request: &ChatCompletionRequest) -> Result<Option<u32>> {
     const PARAM: &str = "thinking_token_budget";
     let Some(budget) = request.thinking_token_budget else { return Ok(None) };
-    let format =
-        request.response_format.as_ref().filter(|format| **format != ResponseFormat::Text {});
+    let format = request.response_format.as_ref().filter(|format| format.kind != FormatKind::Text);
     if format.is_some() || request.structured_outputs.is_some() {
         return Err(invalid(PARAM, budget, "none where the form of the answer is given"));
     }

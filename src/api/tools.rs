@@ -1,6 +1,10 @@
 //! The tools that a model may call: `tools`, `tool_choice` and `parallel_tool_calls`.
 
+use std::fmt;
+
 use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use tabloom_grammar::Form;
 
@@ -12,7 +16,7 @@ const MAX_NAME: usize = 64;
 
 /// One of the request's `tools`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct RequestTool {
     /// Always `function`.
     #[serde(rename = "type")]
@@ -22,7 +26,7 @@ pub struct RequestTool {
 
 /// The function of a [`RequestTool`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct RequestFunction {
     pub name: String,
     pub description: Option<String>,
@@ -32,12 +36,7 @@ pub struct RequestFunction {
 }
 
 /// OpenAI's `tool_choice`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected \"none\", \"auto\", \"required\", {type: \"function\", function: {name: …}} \
-                 or {type: \"allowed_tools\", allowed_tools: {mode: …, tools: […]}}"
-)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ToolChoice {
     Mode(ToolMode),
     Pick(ToolPick),
@@ -54,24 +53,34 @@ pub enum ToolMode {
 
 /// A [`ToolChoice`] that names tools.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub enum ToolPick {
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub struct ToolPick {
+    #[serde(rename = "type")]
+    pub kind: PickKind,
     /// The model must call this one.
-    Function { function: ToolName },
+    pub function: Option<ToolName>,
     /// The model may call only these.
-    AllowedTools { allowed_tools: AllowedTools },
+    pub allowed_tools: Option<AllowedTools>,
+}
+
+/// The `type` of a [`ToolPick`]: which of its fields there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PickKind {
+    Function,
+    AllowedTools,
 }
 
 /// A tool, by its name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct ToolName {
     pub name: String,
 }
 
 /// The tools that the model may call, or of which it must call one.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct AllowedTools {
     pub mode: ToolMode,
     pub tools: Vec<AllowedTool>,
@@ -79,9 +88,39 @@ pub struct AllowedTools {
 
 /// One of [`AllowedTools`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub enum AllowedTool {
-    Function { function: ToolName },
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub struct AllowedTool {
+    /// Always `function`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub function: ToolName,
+}
+
+impl<'de> Deserialize<'de> for ToolChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Choice;
+
+        impl<'de> Visitor<'de> for Choice {
+            type Value = ToolChoice;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str(
+                    "\"none\", \"auto\", \"required\", {type: \"function\", function: {name: …}} \
+                     or {type: \"allowed_tools\", allowed_tools: {mode: …, tools: […]}}",
+                )
+            }
+
+            fn visit_str<E: serde::de::Error>(self, mode: &str) -> Result<ToolChoice, E> {
+                let mode = ToolMode::deserialize(StrDeserializer::<E>::new(mode));
+                mode.map(ToolChoice::Mode)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ToolChoice, A::Error> {
+                ToolPick::deserialize(MapAccessDeserializer::new(map)).map(ToolChoice::Pick)
+            }
+        }
+        deserializer.deserialize_any(Choice)
+    }
 }
 
 /// A function that the model may call.
@@ -140,21 +179,20 @@ impl Tools {
             None | Some(ToolChoice::Mode(ToolMode::Auto)) => {}
             Some(ToolChoice::Mode(ToolMode::None)) => return Ok(Tools::default()),
             Some(ToolChoice::Mode(ToolMode::Required)) => tools.required = true,
-            Some(ToolChoice::Pick(ToolPick::Function { function })) => {
-                tools.allow(&[function], "tool_choice.function.name")?;
-                (tools.required, tools.single) = (true, true);
-            }
-            Some(ToolChoice::Pick(ToolPick::AllowedTools { allowed_tools })) => {
-                let AllowedTools { mode, tools: names } = allowed_tools;
-                let names: Vec<ToolName> =
-                    names.into_iter().map(|AllowedTool::Function { function }| function).collect();
-                tools.allow(&names, "tool_choice.allowed_tools.tools")?;
-                match mode {
-                    ToolMode::Auto => {}
-                    ToolMode::Required => tools.required = true,
-                    ToolMode::None => {
-                        let param = "tool_choice.allowed_tools.mode";
-                        return Err(invalid(param, "\"none\"", "\"auto\" or \"required\""));
+            Some(ToolChoice::Pick(ToolPick { kind, function, allowed_tools })) => {
+                match (kind, function, allowed_tools) {
+                    (PickKind::Function, Some(function), None) => {
+                        tools.allow(&[function], |_| "tool_choice.function.name".into())?;
+                        (tools.required, tools.single) = (true, true);
+                    }
+                    (PickKind::AllowedTools, None, Some(allowed)) => tools.allow_some(allowed)?,
+                    (PickKind::Function, ..) => {
+                        let expected = "function and nothing else beside the type";
+                        return Err(invalid("tool_choice", "other fields", expected));
+                    }
+                    (PickKind::AllowedTools, ..) => {
+                        let expected = "allowed_tools and nothing else beside the type";
+                        return Err(invalid("tool_choice", "other fields", expected));
                     }
                 }
             }
@@ -182,10 +220,34 @@ impl Tools {
         loose
     }
 
-    fn allow(&mut self, names: &[ToolName], param: &str) -> Result<()> {
+    /// Allows some tools, of which one must be called if the mode says so.
+    fn allow_some(&mut self, allowed: AllowedTools) -> Result<()> {
+        let AllowedTools { mode, tools } = allowed;
+        for (i, AllowedTool { kind, .. }) in tools.iter().enumerate() {
+            if kind != "function" {
+                let param = format!("tool_choice.allowed_tools.tools[{i}].type");
+                return Err(invalid(param, format!("{kind:?}"), "\"function\""));
+            }
+        }
+        let names: Vec<ToolName> = tools.into_iter().map(|tool| tool.function).collect();
+        self.allow(&names, |i| format!("tool_choice.allowed_tools.tools[{i}]"))?;
+        match mode {
+            ToolMode::Auto => {}
+            ToolMode::Required => self.required = true,
+            ToolMode::None => {
+                let param = "tool_choice.allowed_tools.mode";
+                return Err(invalid(param, "\"none\"", "\"auto\" or \"required\""));
+            }
+        }
+        Ok(())
+    }
+
+    fn allow(&mut self, names: &[ToolName], param: impl Fn(usize) -> String) -> Result<()> {
         let known = |name: &ToolName| self.list.iter().any(|tool| tool.name == name.name);
-        if let Some(ToolName { name }) = names.iter().find(|name| !known(name)) {
-            return Err(invalid(param, format!("{name:?}"), "the name of one of the tools"));
+        if let Some((i, ToolName { name })) =
+            names.iter().enumerate().find(|(_, name)| !known(name))
+        {
+            return Err(invalid(param(i), format!("{name:?}"), "the name of one of the tools"));
         }
         for tool in &mut self.list {
             tool.callable = names.iter().any(|name| name.name == tool.name);
@@ -403,6 +465,7 @@ mod tests {
             ),
             (function(json!({ "returns": {} })), "tools[0].function.returns", "returns"),
             (json!({ "tools": [{ "type": "web_search" }] }), "tools[0]", "function"),
+            (json!({ "tools": [5] }), "tools[0]", "an object"),
             (
                 json!({ "tools": [{ "type": "custom", "function": { "name": "f" } }] }),
                 "tools[0].type",
@@ -411,10 +474,39 @@ mod tests {
             (json!({ "tool_choice": "always" }), "tool_choice", "expected"),
             (json!({ "tool_choice": named }), "tool_choice.function.name", "subtract"),
             (
+                json!({ "tool_choice": { "type": "function", "function": { "name": 5 } } }),
+                "tool_choice.function.name",
+                "5",
+            ),
+            (json!({ "tool_choice": { "type": "function" } }), "tool_choice", "function"),
+            (json!({ "tool_choice": { "type": "tool" } }), "tool_choice.type", "tool"),
+            (
+                json!({ "tool_choice": { "type": "function", "name": "add" } }),
+                "tool_choice.name",
+                "name",
+            ),
+            (
                 json!({ "tool_choice": { "type": "allowed_tools", "allowed_tools":
                     { "mode": "auto", "tools": [named] } } }),
-                "tool_choice.allowed_tools.tools",
+                "tool_choice.allowed_tools.tools[0]",
                 "subtract",
+            ),
+            (
+                json!({ "tool_choice": { "type": "allowed_tools", "allowed_tools":
+                    { "mode": "any", "tools": [] } } }),
+                "tool_choice.allowed_tools.mode",
+                "any",
+            ),
+            (
+                json!({ "response_format": { "type": "json_schema", "json_schema":
+                    { "name": 5, "schema": {} } } }),
+                "response_format.json_schema.name",
+                "5",
+            ),
+            (
+                json!({ "response_format": { "type": "json_object", "strict": true } }),
+                "response_format.strict",
+                "strict",
             ),
             (json!({ "tools": [], "tool_choice": "required" }), "tool_choice", "unless there are"),
             (json!({ "parallel_tool_calls": 1 }), "parallel_tool_calls", "1"),

@@ -291,7 +291,7 @@ mod tests {
             (r#""temperature":2.1"#, "temperature", "2.1"),
             (
                 r#""response_format":{"type":"json_object","json_schema":{}}"#,
-                "response_format",
+                "response_format.json_schema",
                 "json_schema",
             ),
             (
@@ -398,7 +398,8 @@ mod tests {
             assert!(message.contains("expected"), "{field}: {message}");
         }
         let (at, message) = refusal(with(r#""response_format":{"type":"text","schema":{}}"#));
-        assert!(at.starts_with("response_format") && message.contains("schema"), "{at}: {message}");
+        assert_eq!(at, "response_format.schema");
+        assert!(message.contains("json_object"), "{message}");
         assert_eq!(refusal(with(&format!(r#""stop":["{}"]"#, "é".repeat(257)))).0, "stop");
         assert!(with(&format!(r#""stop":["{}"]"#, "é".repeat(256))).is_ok());
         let many = vec![r#""s""#; 17].join(",");
