@@ -1,4 +1,5 @@
 // The Prompt API's constraints of answers, in the engine's terms.
+import { unsupported } from "./errors.js";
 
 /**
  * What an answer must be: for the engine, as a text for the model (`hint`), and as a check of the answer.
@@ -31,7 +32,7 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput }
       },
     };
   }
-  const schema = schemaOf(responseConstraint, "responseConstraint");
+  const schema = schemaOf(asJson(responseConstraint), "responseConstraint");
   return {
     form: { json: schema },
     hint: hint(`Answer with JSON that keeps to this schema: ${JSON.stringify(schema)}`),
@@ -43,6 +44,21 @@ export function constraintOf({ responseConstraint, omitResponseConstraintInput }
       }
     },
   };
+}
+
+/**
+ * What JSON has of a schema.
+ *
+ * @param {object} schema
+ */
+function asJson(schema) {
+  let json;
+  try {
+    json = JSON.stringify(schema);
+  } catch (/** @type {any} */ error) {
+    throw unsupported(`found in responseConstraint: ${error.message}, expected what JSON has`);
+  }
+  return json && JSON.parse(json);
 }
 
 /**

@@ -275,7 +275,7 @@ export class LanguageModelSession extends EventTarget {
         if (open) turn.push(...(await unlessAborted(execute(calls.asked, tools.functions), signal)));
         else for (const value of calls.asked) result.add({ type: "tool-call", value });
       }
-      this.#remember(turn, await this.#count([...this.#messages(), ...turn], signal));
+      this.#remember(turn, await this.#makeRoom(turn, signal, true));
       return result.whole;
     });
   }
@@ -337,24 +337,27 @@ export class LanguageModelSession extends EventTarget {
    *
    * @param {ChatMessage[]} messages
    * @param {AbortSignal} signal
+   * @param {boolean} [answered] whether they stay, however long the answer in them is
    */
-  async #makeRoom(messages, signal) {
+  async #makeRoom(messages, signal, answered = false) {
     const { turns } = this.#memory;
     const quota = this.contextWindow;
     let requested = 0;
+    let forgotten = 0;
     for (let dropped = 0; dropped <= turns.length; dropped++) {
       // What a tool gave stays with the call, in the turn before.
       const [first] = turns[dropped] ?? messages;
       if (dropped > 0 && first?.role === "tool") continue;
       requested = await this.#count([...this.#messages(dropped), ...messages], signal);
-      if (requested > quota) continue;
-      if (dropped > 0) {
-        turns.splice(0, dropped);
-        for (const type of ["contextoverflow", "quotaoverflow"]) this.dispatchEvent(new Event(type));
-      }
-      return requested;
+      forgotten = dropped;
+      if (requested <= quota) break;
     }
-    throw quotaExceeded(requested, quota);
+    if (requested > quota && !answered) throw quotaExceeded(requested, quota);
+    if (forgotten > 0) {
+      turns.splice(0, forgotten);
+      for (const type of ["contextoverflow", "quotaoverflow"]) this.dispatchEvent(new Event(type));
+    }
+    return requested;
   }
 
   /** What the model is told of tools, if there are any. */

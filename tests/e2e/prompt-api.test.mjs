@@ -469,11 +469,28 @@ describe("prompt/context", () => {
     const overflow = new Promise((resolve) => session.addEventListener("contextoverflow", resolve));
     const long = PROMPT.repeat(10);
     await session.append(long);
-    // One more than the test has, whose rounding may leave room for all.
     const again = long.repeat(Math.ceil(session.contextWindow / session.contextUsage));
     const [{ target }, text] = await Promise.all([overflow, session.prompt(again)]);
     return [target === session, typeof text];
   }, [true, "string"]);
+
+  gives("overflow: also where the prompt fits, and its answer does not", async () => {
+    const session = await create({ temperature: 0 });
+    const told = [];
+    session.oncontextoverflow = () => told.push("overflow");
+    const long = PROMPT.repeat(10);
+    const first = await session.measureContextUsage(long);
+    await session.append(long);
+    // As many as the test has.
+    const again = long.repeat(session.contextWindow / session.contextUsage);
+    const second = await session.measureContextUsage(again);
+    told.push(first + second <= session.contextWindow);
+    const answer = await session.measureContextUsage([{ role: "assistant", content: await session.prompt(again) }]);
+    told.push(first + second + answer > session.contextWindow, Math.abs(session.contextUsage - second - answer) <= 5);
+    // That turn goes as well, with another like it.
+    await session.append(again);
+    return [...told, session.contextUsage === second];
+  }, [true, "overflow", true, true, "overflow", true]);
 
   gives("usage-prompt-quota-exceeded: the error has what was asked and what there is", async () => {
     const session = await create();
@@ -788,26 +805,21 @@ describe("response-constraint", () => {
     assert.deepEqual(found, []);
   });
 
-  gives(
-    "a constraint that cannot be is refused, and so is a prefix from which nothing leads to it",
-    async () => {
-      const circular = {};
-      circular.self = circular;
-      const session = await create();
-      const input = [
-        { role: "user", content: "hello" },
-        { role: "assistant", content: "invalid", prefix: true },
-      ];
-      return [
-        await fault(session.prompt(PROMPT, { responseConstraint: circular })),
-        await fault(session.prompt(PROMPT, { responseConstraint: { type: "soup" } })),
-        await fault(session.prompt(input, { responseConstraint: /^Greetings and salutations.*/ })),
-        session.contextUsage,
-      ];
-    },
-    // The test wants NotSupportedError of the first; what JSON cannot be is a TypeError.
-    ["TypeError", "NotSupportedError", "NotSupportedError", 0],
-  );
+  gives("a constraint that cannot be is refused, and so is a prefix from which nothing leads to it", async () => {
+    const circular = {};
+    circular.self = circular;
+    const session = await create();
+    const input = [
+      { role: "user", content: "hello" },
+      { role: "assistant", content: "invalid", prefix: true },
+    ];
+    return [
+      await fault(session.prompt(PROMPT, { responseConstraint: circular })),
+      await fault(session.prompt(PROMPT, { responseConstraint: { type: "soup" } })),
+      await fault(session.prompt(input, { responseConstraint: /^Greetings and salutations.*/ })),
+      session.contextUsage,
+    ];
+  }, ["NotSupportedError", "NotSupportedError", "NotSupportedError", 0]);
 });
 
 describe("event handlers", () => {
