@@ -45,7 +45,7 @@ const OF_SESSIONS = {
  * @returns {LanguageModel}
  */
 export function languageModel(source, options) {
-  const { preferBrowser = false, ...others } = read(options);
+  const { preferBrowser = false, browserRules = false, ...others } = read(options);
   if (source == null) throw invalid("model", `found ${source}, expected what Engine.load takes`);
   const names = OF_LOAD.split(" ")
     .map((name) => name.split(":")[0])
@@ -54,7 +54,7 @@ export function languageModel(source, options) {
     if (value == null || names.includes(name)) continue;
     throw invalid(name, `there is no such option. ${OF_SESSIONS[name] ?? `Expected some of ${names.join(", ")}`}`);
   }
-  const ours = interfaceOf(new Later(source, others));
+  const ours = interfaceOf(new Later(source, others, Boolean(browserRules)));
   const { LanguageModel: theirs } = /** @type {any} */ (globalThis);
   return preferBrowser && theirs ? steppingAside(ours, theirs) : ours;
 }
@@ -114,10 +114,12 @@ class Later {
   /**
    * @param {ModelSource} source
    * @param {import("./types.js").LoadOptions} options
+   * @param {boolean} browserRules
    */
-  constructor(source, options) {
+  constructor(source, options, browserRules) {
     this.#source = source;
     this.#options = options;
+    this.browserRules = browserRules;
   }
 
   /**

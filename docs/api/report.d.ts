@@ -1252,6 +1252,7 @@ export interface LanguageModel {
 }
 export interface LanguageModelLoadOptions extends Omit<LoadOptions, "onProgress" | "signal" | "fallback"> {
   preferBrowser?: boolean;
+  browserRules?: boolean;
 }
 export type LanguageModelSamplingMode =
   | "most-predictable"

@@ -56,17 +56,20 @@ export function promptOptionsOf(options) {
  * Options of `availability()`.
  *
  * @param {unknown} options
+ * @param {boolean} [browserRules] whether temperature and topK count for nothing, as browsers have it on pages
  */
-export function coreOptionsOf(options) {
+export function coreOptionsOf(options, browserRules = false) {
   const given = dictionary(options, "options");
+  const numeric = (/** @type {string} */ name) =>
+    browserRules || given[name] === undefined ? undefined : Number(given[name]);
   return {
     expectedInputs: list(given.expectedInputs, "expectedInputs", expected),
     expectedOutputs: list(given.expectedOutputs, "expectedOutputs", expected),
     samplingMode: given.samplingMode === undefined ? undefined : oneOf(given.samplingMode, MODES, "samplingMode"),
-    temperature: given.temperature === undefined ? undefined : Number(given.temperature),
+    temperature: numeric("temperature"),
     thinking: thinking(given.thinking),
     tools: list(given.tools, "tools", tool),
-    topK: given.topK === undefined ? undefined : Number(given.topK),
+    topK: numeric("topK"),
   };
 }
 
@@ -74,9 +77,10 @@ export function coreOptionsOf(options) {
  * Options of `create()`.
  *
  * @param {unknown} options
+ * @param {boolean} [browserRules]
  */
-export function createOptionsOf(options) {
-  const core = coreOptionsOf(options);
+export function createOptionsOf(options, browserRules) {
+  const core = coreOptionsOf(options, browserRules);
   const given = dictionary(options, "options");
   const { initialPrompts, monitor } = given;
   if (monitor !== undefined && typeof monitor !== "function") throw wrong(monitor, "monitor", "a function");

@@ -1,5 +1,6 @@
 // Creates sessions.
 import { whenAborted } from "../abort.js";
+import { expectActivation, expectAllowed, isAllowed } from "./browser-rules.js";
 import { coreOptionsOf, createOptionsOf } from "./convert.js";
 import { notLoaded, unsupported } from "./errors.js";
 import { messagesOf, whole } from "./input.js";
@@ -16,6 +17,7 @@ import { LanguageModelSession } from "./session.js";
  * @typedef {object} Model
  * @property {(progress: (loaded: number) => void, signal?: AbortSignal) => Promise<Engine>} load
  * @property {() => Promise<LanguageModelAvailability>} availability
+ * @property {boolean} [browserRules] whether pages are refused what browsers refuse them
  */
 
 /**
@@ -27,14 +29,20 @@ import { LanguageModelSession } from "./session.js";
  * @returns {Promise<any>}
  */
 export async function create(LanguageModel, model, given) {
-  const options = createOptionsOf(given);
+  const { browserRules } = model;
+  const options = createOptionsOf(given, browserRules);
   const { signal, monitor, initialPrompts } = options;
   signal?.throwIfAborted();
   const setup = setupOf(options);
   const initial = initialPrompts.length > 0 ? whole(messagesOf(initialPrompts, setup.inputs, false)) : [];
+  if (browserRules) expectAllowed();
   const progress = watched(monitor, signal);
   expectKinds(options);
-  const engine = await model.load(progress, signal).catch((error) => {
+  const load = async () => {
+    if (browserRules) await expectActivation(model, signal);
+    return model.load(progress, signal);
+  };
+  const engine = await load().catch((error) => {
     throw notLoaded(error);
   });
   expectModel(engine);
@@ -60,14 +68,15 @@ export async function create(LanguageModel, model, given) {
  * @param {unknown} given
  */
 export async function availability(model, given) {
-  const options = coreOptionsOf(given);
+  const { browserRules } = model;
+  const options = coreOptionsOf(given, browserRules);
   try {
     setupOf(options);
     expectKinds(options);
   } catch {
     return "unavailable";
   }
-  return model.availability();
+  return browserRules && !isAllowed() ? "unavailable" : model.availability();
 }
 
 /**

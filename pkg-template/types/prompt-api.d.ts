@@ -30,6 +30,12 @@ export interface LanguageModel {
 export interface LanguageModelLoadOptions extends Omit<LoadOptions, "onProgress" | "signal" | "fallback"> {
   /** Leaves sessions to the browser's own `LanguageModel` where that is available without a download. */
   preferBrowser?: boolean;
+  /**
+   * Refuses pages what browsers refuse them: `temperature` and `topK` count for nothing, a session that would download
+   * the model needs a click or key of the visitor before (`NotAllowedError`), and a frame of another origin needs
+   * `allow="language-model"` (`NotAllowedError`, where the browser tells of it). Default false.
+   */
+  browserRules?: boolean;
 }
 
 /** How varied answers are; default `balanced`, the model's own sampling. */
@@ -147,8 +153,8 @@ type Handler = ((event: Event) => unknown) | object | null;
 
 /**
  * A conversation. Prompts are answered in order; one that fails or is aborted leaves no trace. If one does
- * not fit, the oldest turns after the initial prompts are forgotten, with the events `contextoverflow` and
- * `quotaoverflow`; if that is not enough, it fails with `QuotaExceededError`.
+ * not fit, or its answer, the oldest turns after the initial prompts are forgotten, with the events `contextoverflow`
+ * and `quotaoverflow`; if that is not enough for a prompt, it fails with `QuotaExceededError`.
  */
 export interface LanguageModelSession<Answer extends string | LanguageModelContent[] = string> extends EventTarget {
   prompt(input: LanguageModelPrompt, options?: LanguageModelPromptOptions): Promise<Answer>;

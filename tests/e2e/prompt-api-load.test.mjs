@@ -1,6 +1,6 @@
 // `tabloom/prompt-api`: a `LanguageModel` before its model is loaded.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { openPackage } from "./package.mjs";
 import { modelFile, sendPart } from "./server.mjs";
 
@@ -10,6 +10,20 @@ const HTML = `<!doctype html>
 <script type="module">
   import { languageModel } from "./tabloom/prompt-api.js";
   globalThis.languageModel = languageModel;
+</script>`;
+
+/** A page that asks for a session by itself, before anyone has touched it, and again at a click. */
+const RULED = `<!doctype html>
+<title>The Prompt API as browsers have it</title>
+<button>Begin</button>
+<script type="module">
+  import { languageModel } from "./tabloom/prompt-api.js";
+  const options = { device: "cpu", host: "private", browserRules: true };
+  globalThis.LanguageModel = languageModel("models/one/", options);
+  const ask = () => LanguageModel.create().then(() => LanguageModel.availability(), ({ name }) => name);
+  globalThis.told = [await LanguageModel.availability(), await ask(), await LanguageModel.availability()];
+  document.querySelector("button").onclick = () => (globalThis.later = ask());
+  await fetch("asked");
 </script>`;
 
 let session;
@@ -34,7 +48,7 @@ before(async () => {
     },
   };
   const folders = Object.fromEntries(["one", "two", "three"].map((name) => [`models/${name}/`, slow]));
-  session = await openPackage({ ...folders, "": { "lazy.html": HTML } });
+  session = await openPackage({ ...folders, "": { "lazy.html": HTML, "ruled.html": RULED, asked: "" } });
   page = await fresh("lazy.html");
   await page.waitForFunction(() => globalThis.languageModel);
   await page.evaluate(() => {
@@ -330,4 +344,117 @@ test("it steps aside where the browser has its model, if asked", async () => {
     ["available", "string"],
     ["available", [{ initialPrompts: [] }]],
   ]);
+});
+
+describe("browserRules", () => {
+  test("create-user-activation, create-sticky-user-activation: no download before a click or a key", async () => {
+    const { requests } = session.server;
+    requests.length = 0;
+    const ruled = await fresh("ruled.html");
+    // Where scripts of a driver count as clicks, none runs before this.
+    while (!requests.includes("asked")) await new Promise((resolve) => setTimeout(resolve, 50));
+    await ruled.locator("button").click();
+    const found = await ruled.evaluate(async () => [...told, await later]);
+    assert.deepEqual(found, ["downloadable", "NotAllowedError", "downloadable", "available"]);
+    await ruled.close();
+  });
+
+  test("what is downloading or available needs none; who cannot tell of a click has had none", async () => {
+    const ruled = await fresh("lazy.html");
+    await ruled.waitForFunction(() => globalThis.languageModel);
+    const refused = await ruled.evaluate(async () => {
+      globalThis.touched = (value) => Object.defineProperty(navigator, "userActivation", { value, configurable: true });
+      globalThis.LanguageModel = languageModel("models/two/", { device: "cpu", host: "private", browserRules: true });
+      const name = ({ name }) => name;
+      const told = [];
+      for (const activation of [undefined, { hasBeenActive: false }]) {
+        touched(activation);
+        told.push(await LanguageModel.create().catch(name));
+      }
+      const signal = AbortSignal.timeout(0);
+      return [...told, await LanguageModel.create({ signal }).catch(name)];
+    });
+    assert.deepEqual(refused, ["NotAllowedError", "NotAllowedError", "TimeoutError"]);
+    close();
+    const loading = await ruled.evaluate(async () => {
+      touched({ hasBeenActive: true });
+      const begun = Promise.withResolvers();
+      const monitor = (target) => target.addEventListener("downloadprogress", () => begun.resolve(null));
+      globalThis.creating = [LanguageModel.create({ monitor })];
+      await begun.promise;
+      touched({ hasBeenActive: false });
+      creating.push(LanguageModel.create());
+      return LanguageModel.availability();
+    });
+    open();
+    const loaded = await ruled.evaluate(async () => {
+      await Promise.all(creating);
+      return [await LanguageModel.availability(), (await LanguageModel.create()) instanceof LanguageModel];
+    });
+    assert.deepEqual([loading, ...loaded], ["downloading", "available", true]);
+    await ruled.close();
+  });
+
+  test("language-model-create, create-sampling-mode: temperature and topK are not even read", async () => {
+    const ruled = await fresh("lazy.html");
+    await ruled.waitForFunction(() => globalThis.languageModel);
+    const found = await ruled.evaluate(async () => {
+      Object.defineProperty(navigator, "userActivation", { value: { hasBeenActive: true } });
+      const LanguageModel = languageModel("models/one/", { device: "cpu", host: "private", browserRules: true });
+      const read = [];
+      class Options {
+        get temperature() {
+          return read.push("temperature");
+        }
+        get topK() {
+          return read.push("topK");
+        }
+      }
+      const told = [];
+      for (const options of [new Options(), { topK: 0 }, { temperature: -1, topK: 3 }, { temperature: "warm" }]) {
+        const availability = await LanguageModel.availability(options);
+        const { samplingMode, temperature, topK } = await (await LanguageModel.create(options)).clone();
+        told.push([availability !== "unavailable", samplingMode, temperature === undefined, topK === undefined]);
+      }
+      const predictable = await LanguageModel.create({ samplingMode: "predictable", temperature: 2 });
+      return [told, read, predictable.samplingMode, "params" in LanguageModel];
+    });
+    assert.deepEqual(found, [Array(4).fill([true, "balanced", true, true]), [], "predictable", false]);
+    await ruled.close();
+  });
+
+  test("what cannot run is refused before any download", async () => {
+    const found = await page.evaluate(async () => {
+      const missing = languageModel("nothing/", { device: "cpu", browserRules: true });
+      return [await missing.availability(), await fault(missing.create())];
+    });
+    assert.deepEqual(found, ["unavailable", "NotSupportedError"]);
+  });
+
+  test("iframe: a permissions policy counts where the browser tells of it", async () => {
+    const found = await page.evaluate(async () => {
+      const { featurePolicy } = /** @type {any} */ (document);
+      const told = [];
+      for (const allow of ["", "language-model 'none'"]) {
+        const frame = Object.assign(document.createElement("iframe"), { src: "lazy.html", allow });
+        document.body.append(frame);
+        await new Promise((resolve) => frame.addEventListener("load", resolve));
+        const theirs = /** @type {any} */ (frame.contentWindow).languageModel;
+        for (const browserRules of [false, true]) {
+          const model = theirs("models/three/", { device: "cpu", host: "private", browserRules });
+          const watched = [];
+          const availability = await model.availability();
+          const monitor = () => {
+            watched.push("monitor");
+            throw new RangeError("mine");
+          };
+          told.push([availability !== "unavailable", await fault(model.create({ monitor })), ...watched]);
+        }
+      }
+      return [featurePolicy?.features().includes("language-model") ?? false, ...told];
+    });
+    const free = [true, "RangeError", "monitor"];
+    const [known, ...told] = found;
+    assert.deepEqual(told, [free, free, free, known ? [false, "NotAllowedError"] : free]);
+  });
 });

@@ -129,7 +129,7 @@ for await (const chunk of await engine.chat.completions.create({ ...params, stre
 }
 const answer: Promise<Response> = engine.fetch("/v1/models");
 const session = await engine.languageModel().create();
-const LanguageModel = languageModel("org/name", { preferBrowser: true, quantize: "w4" });
+const LanguageModel = languageModel("org/name", { preferBrowser: true, browserRules: true, quantize: "w4" });
 const contents = await LanguageModel.create<LanguageModelContent[]>({
   tools: [{ name: "a", description: "a", inputSchema: {} }], expectedOutputs: [{ type: "tool-call" }],
   monitor: (monitor) => monitor.addEventListener("downloadprogress", ({ loaded }) => void (loaded * 100)),
