@@ -177,8 +177,8 @@ impl<'a> Walk<'a> {
             "const" => data(value, depth + 1),
             "enum" => data(array(value)?, depth + 1),
             "type" => match value {
-                Value::Array(names) => names.iter().try_for_each(|name| text(name).map(|_| ())),
-                name => text(name).map(|_| ()),
+                Value::Array(names) => names.iter().try_for_each(type_name),
+                name => type_name(name),
             },
             "required" => {
                 array(value)?;
@@ -352,6 +352,16 @@ fn is_unwritable(char: char) -> bool {
 fn number(value: &Value) -> Result<f64> {
     let found = value.as_f64().filter(|number| number.abs() <= MAX_NUMBER);
     found.ok_or_else(|| wrong(value, "a number of at most 2^53"))
+}
+
+fn type_name(value: &Value) -> Result<()> {
+    match value.as_str() {
+        Some("array" | "boolean" | "integer" | "null" | "number" | "object" | "string") => Ok(()),
+        _ => Err(wrong(
+            value,
+            "array, boolean, integer, null, number, object, string or some of them",
+        )),
+    }
 }
 
 fn text(value: &Value) -> Result<&str> {

@@ -168,6 +168,8 @@ fn malformed_forms_are_refused_by_their_path() {
         ("prefixItems", json!({"é": long})),
         ("required", json!([long, 5])),
         ("type", json!([long, {}])),
+        ("type", json!("text")),
+        ("type", json!(["string", "text"])),
         ("enum", json!(long)),
         ("const", json!([1e300])),
         ("items", json!(long)),
