@@ -20,16 +20,10 @@ pub fn native_programs(files: Vec<PathBuf>) -> Result<Tally> {
     })
 }
 
-/// The package as it is published, which is the same whoever builds it.
+/// The package as it is published.
 pub fn of_package(files: Vec<PathBuf>) -> Result<Tally> {
     let (chromium, server) = (tools::chromium()?, Server::start(site::build()?, 0)?);
-    let again = workspace::target().join("package-again");
-    package::assemble(&again)?;
-    let tarball = tarball()?;
-    let same = fs::read(tarball)? == fs::read(package::pack(&again, &packed("again"))?)?;
-    ensure!(same, "two builds gave two different packages");
-    tools::script("xtask/js/published.mjs")?.arg(tarball).run()?;
-    tools::script("xtask/js/advisories.mjs")?.arg(crates::names()?.to_string()).run()?;
+    let tarball = checked()?;
     run("tests of the package", files, 1, |task| {
         task.env("TABLOOM_URL", server.url())
             .env("TABLOOM_CHROMIUM", chromium)
@@ -65,6 +59,21 @@ pub fn of_apps(files: Vec<PathBuf>, which: Apps) -> Result<Tally> {
 fn tarball() -> Result<&'static Path> {
     static TARBALL: Once = Once::new();
     TARBALL.get(|| package::pack(package::build()?, &packed("first")))
+}
+
+/// The same, checked as a whole: whoever builds it gets the same.
+fn checked() -> Result<&'static Path> {
+    static CHECKED: Once = Once::new();
+    CHECKED.get(|| {
+        let again = workspace::target().join("package-again");
+        package::assemble(&again)?;
+        let tarball = tarball()?;
+        let same = fs::read(tarball)? == fs::read(package::pack(&again, &packed("again"))?)?;
+        ensure!(same, "two builds gave two different packages");
+        tools::script("xtask/js/published.mjs")?.arg(tarball).run()?;
+        tools::script("xtask/js/advisories.mjs")?.arg(crates::names()?.to_string()).run()?;
+        Ok(tarball.to_owned())
+    })
 }
 
 /// A folder for a packed package.
