@@ -1892,6 +1892,23 @@ test("wide tables scroll by themselves, and their rows stay low", async () => {
   assert.ok(wider);
   assert.equal(sideways, 0);
   assert.ok(Math.max(...heights.slice(0, 2)) < 180, `${heights}`);
+  const scroller = page.locator("tabloom-chat .scroller");
+  await scroller.scrollIntoViewIfNeeded();
+  const { x, y, width, height } = await scroller.boundingBox();
+  /** A piece of the last row, below what it says. */
+  const piece = async (x) => {
+    const picture = await page.screenshot({ clip: { x, y: y + height - 5, width: 1, height: 1 } });
+    return picture.toString("hex");
+  };
+  const edges = async () => [await piece(x + 6), await piece(x + width - 7)];
+  const ground = await piece(x + width / 2);
+  const [start, more] = await edges();
+  assert.equal(start, ground);
+  assert.notEqual(more, ground, "where it goes on there is a shade");
+  await scroller.evaluate((scroller) => scroller.scrollTo(scroller.scrollWidth, 0));
+  const [before, end] = await edges();
+  assert.notEqual(before, ground);
+  assert.equal(end, ground);
 });
 
 test("slots take the page's own", async () => {

@@ -118,7 +118,21 @@ const CSS = `
 .bar { display: flex; align-items: center; justify-content: space-between; padding: .25rem .4rem 0 1rem; color: var(--muted); font-size: .8em; }
 .code pre { margin: 0; padding: .35rem 1rem .9rem; overflow-x: auto; tab-size: 4; direction: ltr; text-align: left; scrollbar-width: thin; border-radius: .75rem; }
 p.math { overflow: auto hidden; }
-.scroller { overflow-x: auto; scrollbar-width: thin; border: 1px solid var(--line); border-radius: .75rem; }
+/* A shade at each edge beyond which there is more; at the ends what scrolls along covers it. */
+.scroller {
+  --end: var(--background) 1.1rem, transparent;
+  --more: color-mix(in srgb, var(--muted) 45%, transparent), transparent;
+  overflow-x: auto;
+  scrollbar-width: thin;
+  border: 1px solid var(--line);
+  border-radius: .75rem;
+  background:
+    linear-gradient(90deg, var(--end)) 0 / 2.5rem local,
+    linear-gradient(-90deg, var(--end)) 100% / 2.5rem local,
+    linear-gradient(90deg, var(--more)) 0 / 1.1rem,
+    linear-gradient(-90deg, var(--more)) 100% / 1.1rem;
+  background-repeat: no-repeat;
+}
 .text table { border-collapse: collapse; inline-size: max-content; min-inline-size: 100%; font-size: .94em; }
 .text :is(th, td) { padding: .5rem .9rem; text-align: start; vertical-align: top; max-inline-size: min(13.5rem, 42cqi); }
 .text th { background: var(--surface); }
@@ -248,6 +262,7 @@ textarea:focus-visible { outline: 0; }
 @keyframes slide { from { translate: -30%; } to { translate: 100%; } }
 @media (forced-colors: active) {
   .user .text, .round, .icon:focus-visible { border: 1px solid; }
+  .scroller { background: none; }
   .track { border: 1px solid; }
   .track i, .dots i { background: Highlight; forced-color-adjust: none; }
   :disabled { opacity: 1; color: GrayText; }
