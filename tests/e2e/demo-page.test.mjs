@@ -2452,7 +2452,8 @@ describe("for everybody", () => {
     await page.keyboard.press("Shift+Tab");
     assert.equal(await focused(), "skip");
     const { width, height } = await page.locator("#skip").boundingBox();
-    assert.ok(width > 50 && height > 10, "it is seen");
+    assert.ok(width > 50 && height > 10 && (await inSight(page.locator("#skip"))), "it is seen");
+    assert.equal((await page.locator("#top").boundingBox()).y, 0, "and shoves nothing");
     await page.keyboard.press("Enter");
     await page.keyboard.press("Tab");
     assert.equal(await focused(), "conversation");
