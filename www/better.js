@@ -85,6 +85,8 @@ export class Better {
   #dialog = $("upgrade");
   /** @type {ReturnType<typeof suggestions> | undefined} */
   #suggestions;
+  /** Ids of the conversations of which nobody wants to be told again that they are long. */
+  #told = new Set();
 
   /**
    * @param {import("./loader.js").Loader} loader
@@ -104,6 +106,12 @@ export class Better {
     $("anew").addEventListener("click", (/** @type {UIEvent} */ { detail }) =>
       $("clear").dispatchEvent(new MouseEvent("click", { detail })),
     );
+    $("enough").title = $("enough").ariaLabel = texts.chat.dismiss;
+    $("enough").addEventListener("click", (/** @type {UIEvent} */ event) => {
+      this.#told.add(this.#chat.conversation.id);
+      this.#chat.focus(event);
+      this.#update();
+    });
     for (const id of ["close-upgrade", "cancel-upgrade"]) $(id).addEventListener("click", () => this.#dialog.close());
     $("upgrade-form").addEventListener("submit", (/** @type {Event} */ event) => {
       event.preventDefault();
@@ -116,17 +124,17 @@ export class Better {
     const builtIn = () => this.#loader.source === BUILT_IN && Boolean(this.#loader.current);
     const best = builtIn() ? await this.#best() : null;
     // What is so now, and was not before.
-    const { messages } = this.#chat.conversation;
+    const { id, messages } = this.#chat.conversation;
     const [question, answer] = messages.slice(-2);
     // The built-in model makes nothing of a text that it is asked about.
     const attached = question?.role === "user" && unquote(question.content).quotes.length > 0;
     const gaveUp = answer?.role === "assistant" && (attached || GAVE_UP.test(answer.content)) && !this.#chat.busy;
     const welcome = messages.length === 0;
-    const long = builtIn() && !welcome && this.#chat.share >= LONG;
+    const long = builtIn() && !welcome && this.#chat.share >= LONG && !this.#told.has(id);
     const loadable = best !== null && (best.stored || navigator.onLine);
     const offered = builtIn() && loadable && (welcome || gaveUp || long);
     $("get-better").hidden = !offered;
-    $("long").hidden = $("anew").hidden = !long;
+    for (const id of ["long", "anew", "enough"]) $(id).hidden = !long;
     const mayBe = welcome && this.#loader.source === BUILT_IN;
     this.#place.hidden = !mayBe && !offered && !long;
     this.#place.slot = welcome ? "" : "footer";

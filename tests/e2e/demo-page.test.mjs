@@ -2105,7 +2105,12 @@ describe("the choice of a model", () => {
     assert.equal(await hint.isVisible(), false);
     await share("Long", /context [67]\d%/);
     await hint.filter({ hasText: "long for the small model" }).waitFor();
-    assert.ok(await page.locator("#get-better").isVisible());
+    const [speed, place, words, better] = await Promise.all(
+      ["#speed", "#better", "#long", "#get-better"].map((id) => page.locator(id).boundingBox()),
+    );
+    assert.equal(place.x, speed.x);
+    assert.ok(place.y - speed.y - speed.height >= 3, "a line is apart from the one above");
+    assert.ok(better.y < words.y + words.height, "what helps is beside it");
     await share("Short", /context [1-5]?\d%/);
     await hint.waitFor({ state: "hidden" });
     await share("Long", /context [67]\d%/);
