@@ -88,6 +88,8 @@ export class Conversations {
       const kept = this.#chat.growing.filter(({ id }) => !this.#gone.has(id));
       for (const conversation of kept) archive.leave(conversation);
     });
+    // Where there is little room their texts are not shown.
+    for (const id of ["clear", "show-history"]) $(id).title = $(id).textContent.trim();
     $("show-history").addEventListener("click", () => this.#unfold(!$("conversations").classList.contains("open")));
     $("search").addEventListener("input", () => this.#search());
     $("import-file").addEventListener("change", () => this.#import());

@@ -2333,13 +2333,12 @@ describe("for everybody", () => {
     assert.equal(await beyond(), 0);
     assert.ok(await page.locator("#model-name").isVisible());
     await page.locator(SEND).scrollIntoViewIfNeeded();
-    const [send, line, box] = await page.evaluate(() => [
+    const [send, box] = await page.evaluate(() => [
       innerHeight - shadow(".round[part~=send]")[0].getBoundingClientRect().bottom,
-      32 * 1.6,
       shadow(".log")[0].getBoundingClientRect(),
     ]);
     assert.ok(send >= 0, `Send ends ${-send} px below the window`);
-    assert.ok(box.height > 4 * line, `a log of ${box.height} px`);
+    assert.ok(box.top > 0 && box.height > 844 / 2, `a log of ${box.height} px at ${box.top}`);
     assert.ok((await page.locator("#show-history").evaluate((e) => e.getBoundingClientRect().bottom)) <= box.top);
     for (const name of VIEWS) {
       await view(page, name);
@@ -2627,6 +2626,53 @@ describe("for everybody", () => {
     assert.ok(await inSight(start));
     assert.equal(await page.locator("#model-size").textContent(), "");
     await context.close();
+  });
+
+  testBeyondFirefox("touch")(
+    "most of a phone is the conversation's, with its keyboard too; a hint that is dismissed stays away",
+    async () => {
+      const { page } = await fresh({ viewport: { width: 390, height: 844 }, hasTouch: true });
+      const log = () => page.evaluate(() => shadow(".log")[0].clientHeight / innerHeight);
+      assert.equal(await page.evaluate(() => shadow(".log").map((e) => e.scrollHeight - e.clientHeight)[0]), 0);
+      const messages = ["user", "assistant"].map((role) => ({ role, content: "Say yes. ".repeat(80) }));
+      await keep(page, [{ title: "Long", messages }]);
+      await page.reload();
+      await loaded(page);
+      const open = async () => {
+        await page.locator("#show-history").click();
+        await page.locator("#conversation-list .title").click();
+        await page.locator("#speed", { hasText: /context [67]\d%/ }).waitFor();
+      };
+      await open();
+      const hint = page.locator("#long");
+      await hint.waitFor();
+      assert.ok((await log()) > 0.6, `${await log()} of a phone`);
+      await page.setViewportSize({ width: 390, height: 500 });
+      await page.locator(INPUT).focus();
+      await hint.waitFor({ state: "hidden" });
+      assert.ok((await log()) > 0.6, `${await log()} above the keyboard`);
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.locator("#better").getByRole("button", { name: "Dismiss" }).click();
+      await hint.waitFor({ state: "hidden" });
+      await page.locator("#clear").click();
+      await open();
+      assert.equal(await hint.isVisible(), false);
+      await page.context().close();
+    },
+  );
+
+  test("a model's size gives way to its name", async () => {
+    const { page } = await fresh({ viewport: { width: 320, height: 640 }, locale: "de-DE" });
+    const name = page.locator("#model-name");
+    for (const [width, whole] of /** @type {const} */ ([
+      [320, false],
+      [390, true],
+    ])) {
+      await page.setViewportSize({ width, height: 640 });
+      assert.equal(await name.evaluate((name) => name.scrollWidth - name.clientWidth), 0);
+      assert.equal(await inSight(page.locator("#model-size")), whole, `${width} px`);
+    }
+    await page.context().close();
   });
 
   test("nothing is wider than a small phone", async () => {

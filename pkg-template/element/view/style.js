@@ -249,6 +249,15 @@ textarea:focus-visible { outline: 0; }
   .status { inset-inline: .75rem; }
   textarea { flex-basis: 100%; order: -1; }
 }
+/* Above a phone's keyboard the room is the conversation's. */
+@media (max-height: 34rem) {
+  @container (18rem <= inline-size < 30rem) {
+    textarea { flex-basis: 0; order: 0; }
+  }
+}
+@media (pointer: coarse) and (max-height: 34rem) {
+  .foot:has(textarea:focus) > :last-child { display: none; }
+}
 @media (pointer: coarse) {
   .icon, .round, .versions .icon { inline-size: 2.75rem; block-size: 2.75rem; }
   .plain, .pill { min-block-size: 2.75rem; }
