@@ -231,6 +231,8 @@ export class Conversations {
 
   /** @param {boolean} open where the list has no place of its own */
   #unfold(open) {
+    // What was said of the list goes with it.
+    if (!open && $("conversations").classList.contains("open")) this.hush();
     $("conversations").classList.toggle("open", open);
     $("show-history").setAttribute("aria-expanded", `${open}`);
   }
@@ -496,6 +498,11 @@ export class Conversations {
     const imported = count === 1 ? fill(TEXTS.imported, { title }) : fill(TEXTS.importedAll, { count });
     const full = this.#state === "full" ? [TEXTS.full] : [];
     this.#say([...failures, ...(count > 0 ? [imported] : []), ...full].join(" "), false);
+    // Where the list has no place of its own, it would cover what was imported.
+    if (count === 1 && failures.length === 0 && $("conversations").classList.contains("open")) {
+      $("show-history").focus();
+      this.#unfold(false);
+    }
   }
 
   /** @param {number} time milliseconds since 1970 */

@@ -2661,6 +2661,32 @@ describe("for everybody", () => {
     },
   );
 
+  test("on a phone the list closes over what was imported, and takes along what was said of it", async () => {
+    const { page } = await fresh({ viewport: { width: 390, height: 844 }, hasTouch: true });
+    const [list, told] = [page.locator("#conversations"), page.locator("#said")];
+    const load = (value) =>
+      page
+        .locator("#import-file")
+        .setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(value)) });
+    await page.locator("#show-history").click();
+    await load({});
+    await told.filter({ hasText: "not a saved conversation" }).waitFor();
+    assert.ok(await list.isVisible());
+    await page.locator("#show-history").click();
+    await told.waitFor({ state: "hidden" });
+    await page.locator("#show-history").click();
+    await load({ title: "Short", messages: [{ role: "user", content: "Is it imported?" }] });
+    await list.waitFor({ state: "hidden" });
+    assert.equal(await told.isVisible(), false);
+    assert.ok(await inSight(page.locator(MESSAGES)));
+    assert.equal(await page.evaluate(() => document.activeElement.id), "show-history");
+    await page.locator("#show-history").click();
+    const [row, title] = await Promise.all(["li", "li .title span"].map((name) => list.locator(name).boundingBox()));
+    const off = title.y + title.height / 2 - row.y - row.height / 2;
+    assert.ok(Math.abs(off) < 1, `a title is ${off} px from the middle of its row`);
+    await page.context().close();
+  });
+
   test("a model's size gives way to its name", async () => {
     const { page } = await fresh({ viewport: { width: 320, height: 640 }, locale: "de-DE" });
     const name = page.locator("#model-name");
