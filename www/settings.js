@@ -2,7 +2,7 @@
 
 import { titleOf } from "./tabloom/element/parts.js";
 import { $, write } from "./dom.js";
-import { fill, texts } from "./texts.js";
+import { fill, number, texts } from "./texts.js";
 
 /** @import { Engine } from "./tabloom/index.js" */
 
@@ -60,7 +60,6 @@ export class Settings extends EventTarget {
       field.addEventListener("input", () => this.#take(field));
     }
     form.addEventListener("submit", (event) => event.preventDefault());
-    $("unprompt").addEventListener("click", () => this.set({ system: "" }));
     form.addEventListener("reset", (event) => {
       event.preventDefault();
       const before = this.own;
@@ -165,12 +164,19 @@ export class Settings extends EventTarget {
     $("system-length").classList.toggle("bad", over);
   }
 
+  /** Tells what differs from the defaults: a new chat is asked with it without another word. */
+  #tell() {
+    const list = Object.entries(this.own)
+      .filter(([name, value]) => value !== Object(DEFAULTS)[name] && `${value}`.trim())
+      .map(([name, value]) => described(this.#form.elements.namedItem(name), value))
+      .join(texts.charts.comma);
+    $("changed").hidden = !list;
+    write($("changed").querySelector("span"), fill(texts.settings.changed, { list }));
+  }
+
   #fill() {
     this.#measure();
-    // A new chat is asked with it without another word.
-    const system = this.values.system.trim();
-    $("prompted").hidden = !system;
-    write($("prompted").querySelector("span"), fill(texts.settings.prompted, { system: titleOf(system) }));
+    this.#tell();
     for (const [name, value] of Object.entries(this.values)) {
       const field = /** @type {HTMLInputElement} */ (this.#form.elements.namedItem(name));
       // What the visitor types is left as it is written.
@@ -179,6 +185,20 @@ export class Settings extends EventTarget {
       else field.value = `${value ?? ""}`;
     }
   }
+}
+
+/**
+ * A setting in words.
+ *
+ * @param {any} field that it is entered in
+ * @param {string | number | boolean | null} value
+ */
+function described({ labels: [label] }, value) {
+  const { on, off, quoted } = texts.settings;
+  const figure = () => number(Number(value), { maximumFractionDigits: 20, useGrouping: false });
+  const text = () => fill(quoted, { text: titleOf(`${value}`) });
+  const told = typeof value === "boolean" ? (value ? on : off) : typeof value === "string" ? text() : figure();
+  return `${label.textContent.trim()} ${told}`;
 }
 
 /**

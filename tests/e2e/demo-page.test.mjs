@@ -1385,19 +1385,25 @@ test("each conversation has settings of its own; a new one begins with those of 
   await page.context().close();
 });
 
-test("a new chat says that it has the system prompt of the one before, and can do without", async () => {
+test("a new chat says which settings it has from the one before, and can do without", async () => {
   const { page } = await fresh();
-  const prompted = page.locator("#prompted");
-  assert.equal(await prompted.isVisible(), false);
+  const changed = page.locator("#changed");
+  assert.equal(await changed.isVisible(), false, "what the address says is no setting from before");
   await view(page, "settings");
   await page.locator("[name=system]").fill("Answer in one short sentence.");
+  await page.getByLabel("Temperature").fill("0.5");
+  await page.getByRole("switch", { name: "Speculative decoding" }).uncheck();
   await view(page, "chat");
   await ask(page, QUESTION);
   await page.locator("#clear").click();
-  await prompted.filter({ hasText: "System prompt, as set before: “Answer in one short sentence.”" }).waitFor();
-  await prompted.getByRole("button", { name: "Remove" }).click();
-  await prompted.waitFor({ state: "hidden" });
+  const told =
+    "Settings, as set before: System prompt “Answer in one short sentence.”, Temperature 0.5, Speculative decoding off";
+  await changed.filter({ hasText: told }).waitFor();
+  await changed.getByRole("button", { name: "Back to the defaults" }).click();
+  await changed.waitFor({ state: "hidden" });
   assert.equal(await page.locator("[name=system]").inputValue(), "");
+  assert.equal(await page.locator("[name=temperature]").inputValue(), "");
+  assert.ok(await page.locator("[name=speculation]").isChecked());
   await page.locator("#conversation-list .title", { hasText: QUESTION }).click();
   await page.locator(MESSAGES).first().waitFor();
   assert.equal(await page.locator("[name=system]").inputValue(), "Answer in one short sentence.");

@@ -245,7 +245,7 @@ export const STATES = {
       await view(page, "settings");
       await page.locator("[name=system]").fill("Answer in one short sentence.");
       await page.locator("#tab-chat").click();
-      await page.locator("#prompted").waitFor();
+      await page.locator("#changed").waitFor();
     },
   },
 

@@ -94,7 +94,6 @@ export default {
     aboutBetter:
       "Diese Modelle sollten auf diesem Gerät laufen. Das bisherige bleibt in Gebrauch, bis das andere da ist.",
     cancel: "Abbrechen",
-    unprompt: "Entfernen",
     lost: "Diese Unterhaltung wurde in einem anderen Tab gelöscht.",
     keep: "Behalten",
     builtIn: "Standardmodell",
@@ -243,7 +242,10 @@ export default {
     ownValue: "{value}, Vorgabe des Modells",
     length: "{tokens} der {context} Tokens im Kontext des Modells.",
     tooLong: "Zu lang: {tokens} Tokens, der Kontext des Modells fasst {context}. Damit lässt sich nichts fragen.",
-    prompted: "System-Prompt, wie zuvor eingestellt: „{system}“",
+    changed: "Einstellungen, wie zuvor gesetzt: {list}",
+    quoted: "„{text}“",
+    on: "an",
+    off: "aus",
   },
   site: {
     copied: "Kopiert.",

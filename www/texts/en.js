@@ -141,7 +141,10 @@ export default {
     ownValue: "{value}, the model’s own",
     length: "{tokens} of the {context} tokens of the model’s context.",
     tooLong: "Too long: {tokens} tokens, and the model’s context has {context}. Nothing can be asked with it.",
-    prompted: "System prompt, as set before: “{system}”",
+    changed: "Settings, as set before: {list}",
+    quoted: "“{text}”",
+    on: "on",
+    off: "off",
   },
   site: {
     copied: "Copied.",

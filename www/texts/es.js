@@ -95,7 +95,6 @@ export default {
     aboutBetter:
       "Estos deberían funcionar en este dispositivo. El modelo actual sigue en uso hasta que el otro esté listo.",
     cancel: "Cancelar",
-    unprompt: "Quitar",
     lost: "Esta conversación se eliminó en otra pestaña.",
     keep: "Conservarla",
     builtIn: "Modelo incluido",
@@ -240,7 +239,10 @@ export default {
     length: "{tokens} de los {context} tokens del contexto del modelo.",
     tooLong:
       "Demasiado largo: {tokens} tokens; el contexto del modelo es de {context}. Así no se puede preguntar nada.",
-    prompted: "Prompt de sistema, como se fijó antes: «{system}»",
+    changed: "Ajustes, como se fijaron antes: {list}",
+    quoted: "«{text}»",
+    on: "activado",
+    off: "desactivada",
   },
   site: {
     copied: "Copiado.",

@@ -96,7 +96,6 @@ export default {
     aboutBetter:
       "Ceux-ci devraient fonctionner sur cet appareil. Le modèle actuel reste en service jusqu’à ce que l’autre soit là.",
     cancel: "Annuler",
-    unprompt: "Retirer",
     lost: "Cette conversation a été supprimée dans un autre onglet.",
     keep: "La garder",
     builtIn: "Modèle intégré",
@@ -246,7 +245,10 @@ export default {
     length: "{tokens} des {context} tokens du contexte du modèle.",
     tooLong:
       "Trop long : {tokens} tokens ; le contexte du modèle en contient {context}. Aucune question n’est possible ainsi.",
-    prompted: "Prompt système, tel que réglé avant : « {system} »",
+    changed: "Réglages, tels que fixés avant : {list}",
+    quoted: "« {text} »",
+    on: "activé",
+    off: "désactivé",
   },
   site: {
     copied: "Copié.",

@@ -92,7 +92,6 @@ export default {
     better: "より良いモデルを入手",
     aboutBetter: "このデバイスで動くはずのモデルです。読み込みが終わるまで、現在のモデルを使い続けられます。",
     cancel: "キャンセル",
-    unprompt: "外す",
     lost: "この会話は別のタブで削除されました。",
     keep: "残す",
     builtIn: "内蔵モデル",
@@ -238,7 +237,10 @@ export default {
     length: "モデルのコンテキスト {context} トークンのうち {tokens} トークン。",
     tooLong:
       "長すぎます：{tokens} トークンありますが、モデルのコンテキストは {context} トークンです。このままでは質問できません。",
-    prompted: "以前に設定したシステムプロンプト：「{system}」",
+    changed: "以前の設定のままです：{list}",
+    quoted: "「{text}」",
+    on: "オン",
+    off: "オフ",
   },
   site: {
     copied: "コピーしました。",
