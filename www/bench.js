@@ -15,11 +15,12 @@ export const ROUNDS = 3;
  * @property {number} tokens_per_second of all requests together
  * @property {number} tokens of all requests together
  * @property {number} accepted_tokens how many of them were draft tokens
+ * @property {number} drafted_tokens how many tokens were drafted
  */
 
 /**
  * The medians of samples, and between which rates they lie. Reports of earlier versions of the page have one sample a
- * run, without `least` and `most`.
+ * run, without `least` and `most`, or do not say how many tokens were drafted.
  *
  * @typedef {Sample & {samples?: number, tokens_per_second_least?: number, tokens_per_second_most?: number}} Run
  */
@@ -61,8 +62,18 @@ export function runsOf(samples) {
       tokens_per_second_least: round(Math.min(...rates)),
       tokens_per_second_most: round(Math.max(...rates)),
       accepted_tokens: middle("accepted_tokens"),
+      drafted_tokens: middle("drafted_tokens"),
     };
   });
+}
+
+/**
+ * Whether an engine with a drafter has stopped drafting: it drafts as long as that pays, and learns that as it goes.
+ *
+ * @param {Run} run
+ */
+export function paused({ drafts, tokens, drafted_tokens }) {
+  return drafts && drafted_tokens < tokens / 10;
 }
 
 /**
@@ -113,13 +124,16 @@ async function together(engine, requests, drafts, signal) {
   const sum = (/** @type {(answer: any) => number} */ part) =>
     answers.reduce((total, answer) => total + part(answer), 0);
   const tokens = sum(({ usage }) => usage.completion_tokens);
+  const accepted = sum(({ usage }) => usage.completion_tokens_details.accepted_prediction_tokens);
+  const rejected = sum(({ usage }) => usage.completion_tokens_details.rejected_prediction_tokens);
   return {
     requests,
     drafts,
     first_token_ms: sum(({ first }) => first) / requests,
     tokens_per_second: tokens / seconds,
     tokens,
-    accepted_tokens: sum(({ usage }) => usage.completion_tokens_details.accepted_prediction_tokens),
+    accepted_tokens: accepted,
+    drafted_tokens: accepted + rejected,
   };
 }
 

@@ -1,10 +1,10 @@
 // Says what it will measure, measures, draws, compares, and saves it.
 import { sentenceOf } from "./tabloom/element/parts.js";
-import { change, LOADS, measure, ROUNDS, runsOf, spread, TOKENS } from "./bench.js";
+import { change, LOADS, measure, paused, ROUNDS, runsOf, spread, TOKENS } from "./bench.js";
 import { Bars } from "./charts.js";
 import { $, html, write } from "./dom.js";
 import { saveJson } from "./download.js";
-import { adapterName, formatBytes } from "./format.js";
+import { adapterName, duration, formatBytes } from "./format.js";
 import { nameOf } from "./loader.js";
 import { PEERS } from "./peers.js";
 import { Facts, Table } from "./tables.js";
@@ -14,6 +14,8 @@ import { fill, locale, number, texts } from "./texts.js";
 
 /** Samples: each load without draft tokens and with them, several times. */
 const SAMPLES = 2 * LOADS.length * ROUNDS;
+/** Tokens per second of each answer, for which it is told how long all takes. */
+const RATE = 30;
 
 const TEXTS = texts.bench;
 
@@ -29,6 +31,7 @@ export class Benchmark {
   #plan = new Facts(TEXTS.plan);
   #bars = new Bars();
   #compared = html("p", { class: "note" });
+  #paused = html("p", { class: "note" });
   #table = new Table(TEXTS.columns);
   #peers = PEERS.figures.map(() => new Bars());
   /** The run that is shown: the last one, until there is another. */
@@ -43,7 +46,7 @@ export class Benchmark {
     this.#loader = loader;
     $("bench-plan").append(this.#plan.element);
     this.#plan.element.classList.add("about");
-    $("bench-results").append(this.#bars.element, this.#table.element, this.#compared);
+    $("bench-results").append(this.#bars.element, this.#table.element, this.#paused, this.#compared);
     const peers = html("div", { class: "charts" }, ...this.#peers.map(({ element }) => element));
     $("bench-peers").append(
       html("h3", {}, TEXTS.peers),
@@ -63,7 +66,7 @@ export class Benchmark {
     if (!engine || this.#running) return;
     this.#running = new AbortController();
     const { signal } = this.#running;
-    const { model, adapter, software, device, weightBytes } = engine.info;
+    const { model, adapter, software, device, weightBytes, draft } = engine.info;
     const { name, took } = this.#loader;
     const before = last();
     this.#before = before?.model === model && before?.adapter === adapter ? before : null;
@@ -71,6 +74,8 @@ export class Benchmark {
       date: new Date().toISOString(),
       ...{ name, model, weight_bytes: weightBytes, load_ms: Math.round(took) },
       ...{ device, adapter, software, host: engine.host, browser: navigator.userAgent },
+      // Without one, prompt lookup may just find nothing.
+      drafter: Boolean(draft && "weightBytes" in draft),
       runs: [],
     };
     this.#refresh();
@@ -109,7 +114,10 @@ export class Benchmark {
     this.#plan.show([
       engine ? [name, fill(TEXTS.weights, { bytes: formatBytes(engine.info.weightBytes) })] : [TEXTS.none],
       [engine ? adapterName(engine.info) : "–"],
-      [fill(TEXTS.runs, { runs: SAMPLES }), fill(TEXTS.loads, { loads: LOADS.join(", "), rounds: ROUNDS })],
+      [
+        fill(TEXTS.runs, { runs: SAMPLES, time: duration((SAMPLES * TOKENS) / RATE), rate: RATE }),
+        fill(TEXTS.loads, { loads: LOADS.join(", "), rounds: ROUNDS }),
+      ],
       [fill(TEXTS.tokens, { tokens: TOKENS }), TEXTS.request],
       [TEXTS.measured, TEXTS.also],
     ]);
@@ -118,7 +126,7 @@ export class Benchmark {
   }
 
   /** @param {any} report */
-  #draw({ model, device, adapter, load_ms, runs }) {
+  #draw({ model, device, adapter, load_ms, drafter, runs }) {
     const before = this.#before?.runs;
     const called = (/** @type {Run} */ { requests, drafts }) => {
       const name = requests === 1 ? TEXTS.one : fill(TEXTS.many, { requests });
@@ -131,13 +139,15 @@ export class Benchmark {
     });
     this.#bars.show(TEXTS.measured, bars, number);
     write(this.#compared, before ? fill(TEXTS.compared, { date: date(this.#before.date) }) : "");
+    const hasPaused = (/** @type {Run} */ run) => drafter && paused(run);
+    write(this.#paused, runs.some(hasPaused) ? TEXTS.whyPaused : "");
+    const accepted = (/** @type {Run} */ run) => {
+      const figure = fill(TEXTS.of, { accepted: run.accepted_tokens, tokens: run.tokens });
+      return hasPaused(run) ? fill(TEXTS.paused, { figure }) : figure;
+    };
     const rows = runs.map((/** @type {Run} */ run) => ({
       name: called(run),
-      cells: [
-        rateOf(run),
-        fill(TEXTS.ms, { ms: run.first_token_ms }),
-        run.drafts ? fill(TEXTS.of, { accepted: run.accepted_tokens, tokens: run.tokens }) : "–",
-      ],
+      cells: [rateOf(run), fill(TEXTS.ms, { ms: run.first_token_ms }), run.drafts ? accepted(run) : "–"],
     }));
     const seconds = number(load_ms / 1000, { maximumFractionDigits: 2 });
     const values = { name: nameOf(model), seconds, adapter: adapterName({ device, adapter }) };

@@ -147,7 +147,7 @@ export class EngineView {
     const all = Object.values(since.tabs).reduce((sum, tab) => sum + tokens(tab), 0);
     const shown = tabs.find(({ you }) => you)?.model;
     const rows = tabs.map(({ id, visible, model, you, name, colour }) => {
-      const notes = [!visible && TEXTS.hidden, !model && TEXTS.loading, model && model !== shown && nameOf(model)];
+      const notes = [!visible && TEXTS.hidden, !model && TEXTS.loading];
       const said = notes.filter(Boolean).join(", ");
       const part = metrics.tabs[id];
       const share = (/** @type {string} */ of, /** @type {string} */ whole) =>
@@ -162,7 +162,8 @@ export class EngineView {
         share("spec_decode_num_accepted_tokens", "spec_decode_num_draft_tokens"),
       ];
       // Metrics are those of one model.
-      const own = model === shown ? cells : cells.map(() => TEXTS.unknown);
+      const none = model ? [fill(TEXTS.elsewhere, { model: nameOf(model) })] : cells.map(() => TEXTS.unknown);
+      const own = model === shown ? cells : none;
       return { name: said ? `${name} (${said})` : name, colour, own: you, cells: own };
     });
     this.#tabs.show(TEXTS.tabs, rows);

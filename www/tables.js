@@ -23,7 +23,7 @@ export class Facts {
 
 /**
  * A row of a table: its name, a class whose colour marks it, whether it is the reader's own, and the
- * other cells.
+ * other cells, or one for all of them.
  *
  * @typedef {{name: string, colour?: string, own?: boolean, cells: string[]}} Row
  */
@@ -57,7 +57,13 @@ export class Table {
       const [name, ...cells] = element.children;
       element.className = [row.colour, row.own && "own"].filter(Boolean).join(" ");
       write(name, row.name);
-      for (const [i, cell] of cells.entries()) write(cell, row.cells[i]);
+      const [first] = /** @type {HTMLTableCellElement[]} */ (cells);
+      first.colSpan = 1 + cells.length - row.cells.length;
+      first.classList.toggle("whole", first.colSpan > 1);
+      for (const [i, cell] of cells.entries()) {
+        cell.toggleAttribute("hidden", i >= row.cells.length);
+        write(cell, row.cells[i] ?? "");
+      }
     });
   }
 

@@ -1761,6 +1761,7 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   const plan = (await texts("#bench-plan div")).join("\n");
   assert.match(plan, /^ModelBuilt-in model/);
   assert.match(plan, ADAPTER);
+  assert.match(plan, /about 29 sec at 30 tokens\/s/);
   assert.match(plan, /1, 2, 4 requests at once.*3 times\n.*48 tokens.*\n.*Tokens\/s/);
   const peers = await texts("#bench-peers li");
   await page.locator("#bench-run").click();
@@ -1772,7 +1773,9 @@ test("the benchmark says what it will measure, draws it, compares it with the la
     [1, 2, 4].flatMap((n) => [false, true].map((drafts) => [n, drafts, 48 * n])),
   );
   for (const run of content.runs) assert.ok(run.first_token_ms > 0 && run.tokens_per_second > 0, JSON.stringify(run));
-  assert.ok(content.runs.every(({ drafts, accepted_tokens }) => drafts || accepted_tokens === 0));
+  assert.ok(content.runs.every(({ drafts, drafted_tokens }) => drafts || drafted_tokens === 0));
+  assert.ok(content.runs.every(({ drafted_tokens, accepted_tokens }) => drafted_tokens >= accepted_tokens));
+  assert.equal(content.drafter, true);
   assert.ok(content.load_ms > 0 && content.weight_bytes > 0);
   assert.match(content.adapter, ADAPTER);
   assert.equal(await page.locator("#bench-results tbody tr").count(), 6);
@@ -1877,12 +1880,36 @@ test("a benchmark of the model that others were measured with stands beside thei
   await page.context().close();
 });
 
+test("a benchmark says in which runs the engine has stopped drafting, where it could have", async () => {
+  const { page } = await open(await browser.newContext(), `${url}sw.js`);
+  const runs = [
+    { requests: 1, drafts: false, accepted_tokens: 0, drafted_tokens: 0 },
+    { requests: 1, drafts: true, accepted_tokens: 20, drafted_tokens: 40 },
+    { requests: 2, drafts: true, accepted_tokens: 1, drafted_tokens: 2 },
+  ].map((run) => ({ ...run, first_token_ms: 20, tokens_per_second: 7, tokens: 48 * run.requests }));
+  const report = { date: "2026-11-01T12:00:00Z", model: "https://models.invalid/", load_ms: 100, device: "cpu", runs };
+  const told = async (drafter) => {
+    const kept = JSON.stringify({ ...report, drafter });
+    await page.evaluate((kept) => localStorage.setItem("tabloom-bench", kept), kept);
+    await page.goto(`${url}?device=cpu#bench`);
+    await page.reload();
+    await page.locator("#bench-peers li").first().waitFor();
+    const cells = await page.locator("#bench-results td:last-child").allTextContents();
+    return [cells, await page.locator("#bench-results .note:visible").allTextContents()];
+  };
+  const why = "Paused: the engine has stopped drafting, because it does not pay here.";
+  assert.deepEqual(await told(true), [["–", "20 of 48", "1 of 96, paused"], [why]]);
+  assert.deepEqual(await told(false), [["–", "20 of 48", "1 of 96"], []]);
+  await page.context().close();
+});
+
 test("a benchmark's run is the median of its samples, and differs from another only beyond both their spreads", async () => {
   const { page } = await open(browser, address);
   const { runs, changes } = await page.evaluate(async () => {
     const { change, runsOf } = await import("/bench.js");
     const sample = (drafts, rate, first) => ({
-      ...{ requests: 1, drafts, first_token_ms: first, tokens_per_second: rate, tokens: 48, accepted_tokens: 0 },
+      ...{ requests: 1, drafts, first_token_ms: first, tokens_per_second: rate },
+      ...{ tokens: 48, accepted_tokens: 0, drafted_tokens: rate },
     });
     const samples = [sample(false, 10, 30), sample(true, 20, 5), sample(false, 14, 10), sample(true, 21, 6)];
     const run = (tokens_per_second_least, tokens_per_second, tokens_per_second_most) => ({
@@ -1905,6 +1932,7 @@ test("a benchmark's run is the median of its samples, and differs from another o
   const run = { requests: 1, tokens: 48, accepted_tokens: 0, samples: 3 };
   const rates = (first_token_ms, tokens_per_second_least, tokens_per_second, tokens_per_second_most) => ({
     ...{ first_token_ms, tokens_per_second_least, tokens_per_second, tokens_per_second_most },
+    drafted_tokens: tokens_per_second,
   });
   assert.deepEqual(runs, [
     { ...run, drafts: false, ...rates(20, 10, 11, 14) },
@@ -2142,7 +2170,7 @@ describe("the choice of a model", () => {
     );
     const { REGISTRY } = await import("../../pkg-template/models/registry.js");
     assert.ok(Object.hasOwn(REGISTRY, /model="(.*)"/.exec(line)[1]), line);
-    await page.locator("#site-about", { hasText: "The built-in model is on this page alone" }).waitFor();
+    await page.locator("#site-about", { hasText: "Other sites do not have the built-in model" }).waitFor();
     await allowClipboard(page);
     await page.locator("#copy-site").click();
     await page.locator("#site-said", { hasText: "Copied." }).waitFor();

@@ -38,7 +38,7 @@ function contents() {
     facts: Object.fromEntries(
       [...panel.querySelectorAll(".facts div")].map((fact) => [texts(fact, "dt")[0], texts(fact, "dd")]),
     ),
-    tabs: [...panel.querySelectorAll("tbody tr")].map((row) => texts(row, "th, td")),
+    tabs: [...panel.querySelectorAll("tbody tr")].map((row) => texts(row, "th, td:not([hidden])")),
     charts: Object.fromEntries(charts),
     bars: Object.fromEntries(bars),
   };
@@ -197,7 +197,7 @@ describe("with an engine of made-up metrics", () => {
       ["Tab 1 (hidden)", "1", "0", "20.0", "25%", "7", "50%", "75%"],
       ["This tab", "2", "1", "60.0", "75%", "5", "50%", "75%"],
       ["Tab 3", "0", "0", "0.0", "0%", "0", "–", "–"],
-      ["Tab 4 (other)", ...Array(7).fill("–")],
+      ["Tab 4", "On another engine, for other"],
       ["Tab 5 (loading)", ...Array(7).fill("–")],
     ]);
     const parts = (first, second) => `Tab 1: ${first}. This tab: ${second}. Tab 3: 0. Tab 4: 0. Tab 5: 0`;
