@@ -1,11 +1,11 @@
 // The conversation that is shown, in the package's chat, with what the page has more: a record of it for the
 // archive, settings of its own, what is not asked yet, how fast it goes, how full the context is, and draft tokens.
-import { checked, titleOf } from "./tabloom/element/parts.js";
+import { TEXTS as ELEMENT, checked, titleOf } from "./tabloom/element/parts.js";
 import { textsOf } from "./archive.js";
 import { $, button, html, write } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Speed, percent } from "./format.js";
-import { BUILT_IN } from "./loader.js";
+import { BUILT_IN, isLasting } from "./loader.js";
 import { latest } from "./settings.js";
 import { fill, texts } from "./texts.js";
 import { ChatInTurn } from "./turn.js";
@@ -92,6 +92,7 @@ export class Chat extends EventTarget {
       },
       onError: (error) => {
         const { code, message } = error;
+        write(retry, isLasting(error) ? texts.chat.another : ELEMENT.retry);
         if (code === "context_length_exceeded") Object.assign(error, { message: this.#tooLong(), cause: { message } });
         // In a small window it may be far below.
         requestAnimationFrame(() => problem.scrollIntoView({ block: "nearest" }));
@@ -100,6 +101,7 @@ export class Chat extends EventTarget {
     });
     root.adoptedStyleSheets.push(Drafts.style());
     const problem = /** @type {Element} */ (root.querySelector("[part=error]"));
+    const retry = /** @type {Element} */ (root.querySelector("[part~=retry]"));
     const dismiss = button(texts.chat.dismiss, (event) => this.#settle(event), { class: "pill" });
     problem.querySelector(".buttons")?.append(dismiss);
     /** @type {Talk} */
@@ -309,8 +311,7 @@ export class Chat extends EventTarget {
       if (error.name === "AbortError") return;
       const { current, name: present } = this.#loader;
       if (current) error.message = fill(texts.chat.stays, { present, failure: error.message });
-      // A name that is none is to be entered again.
-      this.#view.fail(error, () => (error.param === "model" ? $("choose").click() : this.use(source)));
+      this.#view.fail(error, () => this.use(source));
     }
   }
 
@@ -324,7 +325,7 @@ export class Chat extends EventTarget {
     const error = await engine.applyChatTemplate([asked]).catch((error) => error);
     // An answer that is under way says so itself, and another model may be loaded by now.
     if (error.code !== "template" || this.busy || engine !== this.#loader.current) return;
-    this.#view.fail(error, () => $("choose").click());
+    this.#view.fail(error);
   }
 
   /**

@@ -219,8 +219,10 @@ function worded(error, source) {
     : fill(failed, { name, why });
   const told = files ? fill(error.param === "model" ? models : several, { name, files }) : named;
   const addressed = error.code === "fetch" ? fetched : told;
-  const message = typeof source !== "string" && NO_MODEL.includes(error.code) ? fill(noModel, { name }) : addressed;
-  return Object.assign(new Error(message, { cause: error }), { code: error.code, param: error.param });
+  const isNone = typeof source !== "string" && NO_MODEL.includes(error.code);
+  const message = isNone ? fill(noModel, { name }) : addressed;
+  const param = isNone || !allowed(source) ? "model" : error.param;
+  return Object.assign(new Error(message, { cause: error }), { code: error.code, param });
 }
 
 /** The model that was in use on the last visit, if all of it is on the device: nothing is downloaded unasked. */
@@ -265,11 +267,21 @@ function note(key, text) {
 }
 
 /**
+ * Whether only another model mends an error: a name that is none, or files that are of no model or of no use.
+ *
+ * @param {any} error
+ */
+export function isLasting({ code, param }) {
+  const { unusable, noChat } = texts.element;
+  return ["model", "quantisation"].includes(param) || [unusable, noChat].includes(sentenceOf({ code }));
+}
+
+/**
  * Whether the page's policy lets it fetch from there.
  *
  * @param {ModelSource} source
  */
-function allowed(source) {
+export function allowed(source) {
   if (typeof source !== "string" || !URL.canParse(source, document.baseURI)) return true;
   return [location.origin, HUB].includes(new URL(source, document.baseURI).origin);
 }

@@ -1,7 +1,7 @@
 // Chooses the model: the built-in one, one that is kept, one of Hugging Face, or the visitor's own.
 import { sentenceOf } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
-import { sourceOf } from "./addresses.js";
+import { refusal, sourceOf } from "./addresses.js";
 import { $, button, html, write } from "./dom.js";
 import { formatBytes, percent } from "./format.js";
 import { costs, suggestions } from "./better.js";
@@ -32,8 +32,9 @@ export class Picker {
     $("close-picker").addEventListener("click", () => this.#dialog.close());
     $("by-address").addEventListener("submit", (/** @type {Event} */ event) => {
       event.preventDefault();
-      this.#use(sourceOf($("address").value));
+      this.#enter(sourceOf($("address").value));
     });
+    $("address").addEventListener("input", () => refuse(""));
     for (const picker of [$("file"), $("folder")]) {
       picker.addEventListener("change", () => {
         const files = /** @type {File[]} */ (Array.from(picker.files));
@@ -61,6 +62,13 @@ export class Picker {
     this.#chat.attach(given);
   }
 
+  /** @param {string} source a name or an address; what can be none is told beside it */
+  async #enter(source) {
+    const why = await refusal(source);
+    refuse(why);
+    if (!why) this.#use(source);
+  }
+
   /** @param {import("./tabloom/index.js").ModelSource} source */
   #use(source) {
     this.#dialog.close();
@@ -83,13 +91,18 @@ export class Picker {
   }
 
   async #list() {
-    const [kept, storage, { all, best }] = await Promise.all([Engine.store.list(), Engine.store.size(), suggestions()]);
+    const [kept, storage, { all, best, onCpu }] = await Promise.all([
+      Engine.store.list(),
+      Engine.store.size(),
+      suggestions(),
+    ]);
     const { usage = 0, quota } = storage;
     const room =
       quota === undefined ? TEXTS.unknownRoom : fill(TEXTS.room, { bytes: formatBytes(Math.max(0, quota - usage)) });
     const { memory, memoryOnCpu } = TEXTS;
-    const onCpu = this.#loader.current?.info.device === "cpu";
-    write($("room"), [room, onCpu ? memoryOnCpu : memory, navigator.onLine ? "" : TEXTS.offline].join(" "));
+    // Also where a page with a GPU is to do without.
+    const without = onCpu || this.#loader.current?.info.device === "cpu";
+    write($("room"), [room, without ? memoryOnCpu : memory, navigator.onLine ? "" : TEXTS.offline].join(" "));
 
     const address = new URL(BUILT_IN, location.href).href;
     const others = kept.filter(({ model }) => model !== address);
@@ -147,6 +160,12 @@ export class Picker {
     item.append(button(TEXTS.delete, remove, { "aria-label": fill(TEXTS.deleteIt, { name }) }));
     return item;
   }
+}
+
+/** @param {string} why what is entered is none; empty where it may be one */
+function refuse(why) {
+  write($("refusal"), why);
+  $("address").setAttribute("aria-invalid", `${why !== ""}`);
 }
 
 /**

@@ -1,6 +1,8 @@
 // A chat that waits for its turn: while another tab gets an answer in the same conversation, what is sent here waits
 // for its end, and can be taken back until then.
 import { Chat } from "./tabloom/element/parts.js";
+import { $ } from "./dom.js";
+import { isLasting } from "./loader.js";
 
 /**
  * What is not sent yet; of a question that is edited also its index, and what was in the composer before.
@@ -41,6 +43,11 @@ export class ChatInTurn extends Chat {
   stop() {
     if (!this.answering && this.waiting?.any) this.waiting.back();
     else super.stop();
+  }
+
+  /** @param {Parameters<Chat["fail"]>} problem what a repetition does not mend has another model chosen */
+  fail(...[error, redo]) {
+    super.fail(error, error && isLasting(error) ? () => $("choose").click() : redo);
   }
 
   /** @param {Parameters<Chat["show"]>} messages */

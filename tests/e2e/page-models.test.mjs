@@ -218,7 +218,7 @@ test("a model without a chat template is told as that before anything is asked",
   const problem = page.locator(PROBLEM, { hasText: "The model is not made for chats" });
   await problem.waitFor();
   await page.locator(INPUT).fill("What is written stays.");
-  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("button", { name: "Choose another model" }).click();
   await page.getByRole("button", { name: "Load Built-in model" }).click();
   await problem.waitFor({ state: "hidden" });
   assert.equal(await page.locator(INPUT).inputValue(), "What is written stays.");

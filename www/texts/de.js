@@ -82,8 +82,8 @@ export default {
     load: "Laden",
     aboutAddress: "Diese Seite darf nur von der eigenen Website und von Hugging Face laden.",
     disk: "Oder von diesem Gerät: eine GGUF-Datei oder ein Ordner mit {0}, {1} und Safetensors. Auswählen oder auf dieser Seite ablegen; gelesen wird an Ort und Stelle.",
-    file: "Datei {0}",
-    folder: "Ordner {0}",
+    file: "Datei auswählen {0}",
+    folder: "Ordner auswählen {0}",
     views: "Ansichten",
     searchConversations: "Unterhaltungen durchsuchen",
     search: "Suchen",
@@ -134,6 +134,7 @@ export default {
     tokens: "{tokens} von {context} Tokens",
     forgotten: "älteste Nachrichten ausgelassen",
     dismiss: "Ausblenden",
+    another: "Anderes Modell wählen",
     tooLong: "Das ist zu lang für den Kontext des Modells von {context} Tokens. Kürzen und erneut senden.",
     systemTooLong:
       "Der System-Prompt ist zu lang für den Kontext des Modells von {context} Tokens. Er lässt sich in den Einstellungen kürzen.",
@@ -187,6 +188,8 @@ export default {
     several:
       "„{name}“ sagt nicht, welche GGUF-Datei geladen werden soll. Ein Wort ihres Namens anfügen, wie in owner/name:Q4_K_M. Es gibt: {files}.",
     models: "Das sind mehrere Modelle: {files}. Eines davon wählen.",
+    noFile:
+      "„{file}“ ist keine Datei, die sich laden lässt. Geben Sie die Adresse einer GGUF-Datei ein oder die eines Ordners mit den Dateien eines Modells.",
     unnamed:
       "„{name}“ ist kein Modellname. Geben Sie einen Namen auf Hugging Face ein, etwa HuggingFaceTB/SmolLM2-135M-Instruct, oder die Adresse eines Ordners oder einer GGUF-Datei.",
   },

@@ -37,6 +37,7 @@ export default {
     tokens: "{tokens} of {context} tokens",
     forgotten: "oldest messages left out",
     dismiss: "Dismiss",
+    another: "Choose another model",
     tooLong: "This is too long for the model’s context of {context} tokens. Shorten it, and send it again.",
     systemTooLong:
       "The system prompt is too long for the model’s context of {context} tokens. Shorten it in the settings.",
@@ -86,6 +87,8 @@ export default {
     several:
       "“{name}” does not say which GGUF file to load. Add a word of its name, as in owner/name:Q4_K_M. There are: {files}.",
     models: "These are several models: {files}. Choose one of them.",
+    noFile:
+      "“{file}” is not a file that can be loaded. Enter the address of a GGUF file, or of a folder with a model’s files.",
     unnamed:
       "“{name}” is not a model name. Enter a name on Hugging Face, such as HuggingFaceTB/SmolLM2-135M-Instruct, or the address of a folder or a GGUF file.",
   },

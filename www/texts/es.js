@@ -83,8 +83,8 @@ export default {
     load: "Cargar",
     aboutAddress: "Esta página solo puede descargar de su propio sitio y de Hugging Face.",
     disk: "O de este dispositivo: un archivo GGUF o una carpeta con {0}, {1} y safetensors. Selecciónelo o suéltelo en esta página; se lee donde está.",
-    file: "Archivo {0}",
-    folder: "Carpeta {0}",
+    file: "Elegir un archivo {0}",
+    folder: "Elegir una carpeta {0}",
     views: "Vistas",
     searchConversations: "Buscar conversaciones",
     search: "Buscar",
@@ -133,6 +133,7 @@ export default {
     tokens: "{tokens} de {context} tokens",
     forgotten: "mensajes más antiguos omitidos",
     dismiss: "Descartar",
+    another: "Elegir otro modelo",
     tooLong: "Es demasiado largo para el contexto del modelo, de {context} tokens. Acórtelo y envíelo de nuevo.",
     systemTooLong:
       "El prompt de sistema es demasiado largo para el contexto del modelo, de {context} tokens. Acórtelo en los ajustes.",
@@ -182,6 +183,8 @@ export default {
     several:
       "«{name}» no dice qué archivo GGUF cargar. Añada una palabra de su nombre, como en owner/name:Q4_K_M. Hay: {files}.",
     models: "Son varios modelos: {files}. Elija uno de ellos.",
+    noFile:
+      "«{file}» no es un archivo que se pueda cargar. Escriba la dirección de un archivo GGUF o de una carpeta con los archivos de un modelo.",
     unnamed:
       "«{name}» no es un nombre de modelo. Escriba un nombre de Hugging Face, como HuggingFaceTB/SmolLM2-135M-Instruct, o la dirección de una carpeta o de un archivo GGUF.",
   },

@@ -84,8 +84,8 @@ export default {
     load: "Charger",
     aboutAddress: "Cette page ne peut télécharger que depuis son propre site et Hugging Face.",
     disk: "Ou depuis cet appareil : un fichier GGUF, ou un dossier avec {0}, {1} et des safetensors. Choisissez-le ou déposez-le sur cette page ; il est lu là où il se trouve.",
-    file: "Fichier {0}",
-    folder: "Dossier {0}",
+    file: "Choisir un fichier {0}",
+    folder: "Choisir un dossier {0}",
     views: "Vues",
     searchConversations: "Rechercher dans les conversations",
     search: "Rechercher",
@@ -135,6 +135,7 @@ export default {
     tokens: "{tokens} tokens sur {context}",
     forgotten: "messages les plus anciens omis",
     dismiss: "Masquer",
+    another: "Choisir un autre modèle",
     tooLong: "C’est trop long pour le contexte du modèle, qui contient {context} tokens. Raccourcissez et renvoyez.",
     systemTooLong:
       "Le prompt système est trop long pour le contexte du modèle, qui contient {context} tokens. Raccourcissez-le dans les réglages.",
@@ -187,6 +188,8 @@ export default {
     several:
       "« {name} » ne dit pas quel fichier GGUF charger. Ajoutez un mot de son nom, comme dans owner/name:Q4_K_M. Il y a : {files}.",
     models: "Il y a là plusieurs modèles : {files}. Choisissez-en un.",
+    noFile:
+      "« {file} » n’est pas un fichier qui peut être chargé. Saisissez l’adresse d’un fichier GGUF ou d’un dossier contenant les fichiers d’un modèle.",
     unnamed:
       "« {name} » n’est pas un nom de modèle. Saisissez un nom sur Hugging Face, comme HuggingFaceTB/SmolLM2-135M-Instruct, ou l’adresse d’un dossier ou d’un fichier GGUF.",
   },

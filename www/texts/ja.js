@@ -81,8 +81,8 @@ export default {
     load: "読み込む",
     aboutAddress: "このページは、自身のサイトと Hugging Face からのみ取得できます。",
     disk: "またはこのデバイスから。GGUF ファイル、または {0}、{1}、safetensors を含むフォルダーを選択するか、このページにドロップします。ファイルはその場で読み取られます。",
-    file: "ファイル {0}",
-    folder: "フォルダー {0}",
+    file: "ファイルを選択 {0}",
+    folder: "フォルダーを選択 {0}",
     views: "表示",
     searchConversations: "会話を検索",
     search: "検索",
@@ -130,6 +130,7 @@ export default {
     tokens: "{context} トークン中 {tokens}",
     forgotten: "古いメッセージは対象外",
     dismiss: "閉じる",
+    another: "別のモデルを選択",
     tooLong: "モデルのコンテキスト（{context} トークン）に対して長すぎます。短くしてから、もう一度送信してください。",
     systemTooLong:
       "システムプロンプトがモデルのコンテキスト（{context} トークン）に対して長すぎます。設定で短くしてください。",
@@ -181,6 +182,8 @@ export default {
     several:
       "「{name}」だけでは、どの GGUF ファイルを読み込むか決まりません。owner/name:Q4_K_M のように、ファイル名の一部を加えてください。候補：{files}",
     models: "複数のモデルがあります：{files}。どれか一つを選んでください。",
+    noFile:
+      "「{file}」は読み込めるファイルではありません。GGUF ファイル、またはモデルのファイルが入ったフォルダーのアドレスを入力してください。",
     unnamed:
       "「{name}」はモデル名ではありません。HuggingFaceTB/SmolLM2-135M-Instruct のような Hugging Face 上の名前、またはフォルダーか GGUF ファイルのアドレスを入力してください。",
   },

@@ -14,6 +14,12 @@ declare module "*/tabloom/element/texts/index.js" {
 declare module "*/tabloom/json.js" {
   export * from "tabloom/json.js";
 }
+declare module "*/tabloom/models/address.js" {
+  export * from "tabloom/models/address.js";
+}
+declare module "*/tabloom/models/registry.js" {
+  export * from "tabloom/models/registry.js";
+}
 declare module "*/tabloom/version.js" {
   export * from "tabloom/version.js";
 }
