@@ -3,7 +3,7 @@ import { Engine } from "./tabloom/index.js";
 import { icon } from "./tabloom/element/parts.js";
 import { ordered, textsOf } from "./archive.js";
 import { $, button, html, write } from "./dom.js";
-import { readConversation, saveAsJson, saveAsMarkdown } from "./exchange.js";
+import { conversationIn, saveAllAsJson, saveAsJson, saveAsMarkdown, valuesIn } from "./exchange.js";
 import { offer } from "./menu.js";
 import { fill, locale, texts } from "./texts.js";
 
@@ -93,6 +93,7 @@ export class Conversations {
     $("show-history").addEventListener("click", () => this.#unfold(!$("conversations").classList.contains("open")));
     $("search").addEventListener("input", () => this.#search());
     $("import-file").addEventListener("change", () => this.#import());
+    $("save-all").addEventListener("click", () => this.#saveAll());
     $("delete-all").addEventListener("click", (/** @type {UIEvent} */ event) => this.#deleteAll(event));
     // From the question on: until the first words come nothing is kept.
     setInterval(() => {
@@ -292,6 +293,7 @@ export class Conversations {
     write($("whose"), shown?.title ?? texts.chat.untitled);
     write($("nothing-found"), this.#found && entries.length === 0 ? TEXTS.none : "");
     $("search").hidden = this.#entries.length === 0 && !this.#found;
+    $("save-all").hidden = this.#entries.length === 0;
     // It would delete what is not listed, too.
     $("delete-all").hidden = this.#entries.length === 0 || this.#found !== null;
   }
@@ -405,6 +407,12 @@ export class Conversations {
     input.select();
   }
 
+  /** Saves all as one file, the first in the list last: an import shows that. */
+  async #saveAll() {
+    const all = await Promise.all(this.#entries.map(({ id }) => this.#archive.get(id)));
+    saveAllAsJson(all.filter((conversation) => conversation !== undefined).toReversed());
+  }
+
   /**
    * Deletes all once its button has asked: what was deleted can be brought back only until a reload.
    *
@@ -482,22 +490,28 @@ export class Conversations {
   async #import() {
     const files = Array.from(/** @type {FileList} */ ($("import-file").files));
     $("import-file").value = "";
-    const [titles, failures] = [/** @type {string[]} */ ([]), /** @type {string[]} */ ([])];
-    for (const file of files) {
+    /** @type {string[]} */
+    const failures = [];
+    const refused = (/** @type {Error} */ { message }) => void failures.push(message);
+    const values = await Promise.all(files.map((file) => valuesIn(file).catch(refused)));
+    /** @type {Conversation[]} */
+    const read = [];
+    for (const value of values.flatMap((values) => values ?? [])) {
       try {
-        const conversation = await readConversation(file);
-        await this.#archive.put(conversation);
-        this.#chat.show(conversation);
-        titles.push(conversation.title);
+        read.push(conversationIn(value));
       } catch (/** @type {any} */ error) {
-        failures.push(error.message);
+        refused(error);
       }
     }
+    for (const conversation of read) await this.#archive.put(conversation);
+    const last = read.at(-1);
+    if (last) this.#chat.show(last);
     await this.#list();
-    const { length: count, 0: title } = titles;
-    const imported = count === 1 ? fill(TEXTS.imported, { title }) : fill(TEXTS.importedAll, { count });
-    const full = this.#state === "full" ? [TEXTS.full] : [];
-    this.#say([...failures, ...(count > 0 ? [imported] : []), ...full].join(" "), false);
+    const { length: count } = read;
+    const all = count > 1 ? fill(TEXTS.importedAll, { count }) : "";
+    const imported = all || (last && fill(TEXTS.imported, { title: last.title }));
+    const full = this.#state === "full" && TEXTS.full;
+    this.#say([...failures, imported, full].filter(Boolean).join(" "), false);
     // Where the list has no place of its own, it would cover what was imported.
     if (count === 1 && failures.length === 0 && $("conversations").classList.contains("open")) {
       $("show-history").focus();

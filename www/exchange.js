@@ -1,4 +1,4 @@
-// Conversations as files: saved as Markdown or JSON, and read from JSON.
+// Conversations as files: saved as Markdown or JSON, one or all of them, and read from JSON.
 import { TEXTS as ROLES, checked } from "./tabloom/element/parts.js";
 import { textsOf } from "./archive.js";
 import { save, saveJson } from "./download.js";
@@ -8,8 +8,8 @@ import { fill, texts } from "./texts.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
 
-/** Most bytes of a file that is read: a longer one would hold up the page. */
-const MOST = 20e6;
+/** Most bytes of a file that is read, which may be all conversations: a longer one would hold up the page. */
+const MOST = 40e6;
 /** Most messages of a conversation, those of all versions together. */
 const MESSAGES = 10_000;
 /** Most characters of a title and of a model's name. */
@@ -17,9 +17,17 @@ const NAME = 200;
 
 /** @param {Conversation} conversation */
 export function saveAsJson(conversation) {
-  const { title, model, pinned, messages, changed, settings } = conversation;
-  const value = { title, model, pinned, changed: new Date(changed).toISOString(), settings, messages };
-  saveJson(fileName(conversation), value);
+  saveJson(fileName(conversation), fieldsOf(conversation));
+}
+
+/** @param {Conversation[]} conversations */
+export function saveAllAsJson(conversations) {
+  saveJson("conversations", { conversations: conversations.map(fieldsOf) });
+}
+
+/** @param {Conversation} conversation */
+function fieldsOf({ title, model, pinned, messages, changed, settings }) {
+  return { title, model, pinned, changed: new Date(changed).toISOString(), settings, messages };
 }
 
 /** @param {Conversation} conversation throws where it is none of this version of the page */
@@ -30,31 +38,59 @@ export function saveAsMarkdown(conversation) {
 }
 
 /**
- * The conversation in a JSON file; throws an error that says what is wrong with it.
+ * What a JSON file holds of each of its conversations; throws an error that says what is wrong with it.
  *
  * @param {File} file
- * @returns {Promise<Conversation>}
+ * @returns {Promise<{name: string, value: any}[]>} what each is called in errors
  */
-export async function readConversation(file) {
-  const failure = (/** @type {string} */ why) => new Error(fill(texts.exchange.refused, { file: file.name, why }));
-  if (file.size > MOST) throw failure(fill(texts.exchange.large, { limit: formatBytes(MOST) }));
-  let value;
+export async function valuesIn(file) {
+  const { name } = file;
+  if (file.size > MOST) throw failure(name, fill(texts.exchange.large, { limit: formatBytes(MOST) }));
   try {
-    value = JSON.parse(await file.text());
+    const value = JSON.parse(await file.text());
+    const { conversations } = Object(value);
+    if (!Array.isArray(conversations) || conversations.length === 0) return [{ name, value }];
+    return conversations.map((value) => ({ name: textIn(value, "title") || name, value }));
   } catch {
-    throw failure(fill(texts.exchange.noJson, { json: texts.conversations.json }));
+    throw failure(name, fill(texts.exchange.noJson, { json: texts.conversations.json }));
   }
+}
+
+/**
+ * The conversation in a value; throws an error that says what is wrong with it.
+ *
+ * @param {{name: string, value: any}} read
+ * @returns {Conversation}
+ */
+export function conversationIn({ name, value }) {
   const messages = messagesOf(value);
-  if (messages.length === 0) throw failure(fill(texts.exchange.noMessages, { json: texts.conversations.json }));
-  if (textsOf(messages).length > MESSAGES) throw failure(fill(texts.exchange.many, { limit: MESSAGES }));
+  if (messages.length === 0) throw failure(name, fill(texts.exchange.noMessages, { json: texts.conversations.json }));
+  if (textsOf(messages).length > MESSAGES) throw failure(name, fill(texts.exchange.many, { limit: MESSAGES }));
   // All else may be missing.
   const changed = Math.min(new Date(value.changed).getTime() || Date.now(), Date.now());
-  const [title, model] = [value.title, value.model].map((text) =>
-    (typeof text === "string" ? text : "").slice(0, NAME),
-  );
+  const [title, model] = [textIn(value, "title"), textIn(value, "model")];
   const settings = typed(value.settings);
   const kept = { named: true, pinned: value.pinned === true, model, changed, settings, messages };
-  return { id: crypto.randomUUID(), title: title.trim() || file.name, ...kept };
+  return { id: crypto.randomUUID(), title: title || name, ...kept };
+}
+
+/**
+ * A title or a name in a value, where it has one.
+ *
+ * @param {any} value
+ * @param {string} key
+ */
+function textIn(value, key) {
+  const text = value?.[key];
+  return typeof text === "string" ? text.slice(0, NAME).trim() : "";
+}
+
+/**
+ * @param {string} file
+ * @param {string} why
+ */
+function failure(file, why) {
+  return new Error(fill(texts.exchange.refused, { file, why }));
 }
 
 /**

@@ -809,6 +809,38 @@ describe("conversations", () => {
   });
 });
 
+test("all are saved as one file, which is imported whole, but for what is no conversation", async () => {
+  const { page } = await fresh();
+  await page.locator("#conversations .foot").waitFor();
+  assert.ok(await page.locator("#save-all").isHidden(), "there is nothing to save");
+  const messages = ["user", "assistant"].map((role) => ({ role, content: `From the ${role}.` }));
+  await keep(page, [
+    { title: "One", changed: 1000, messages, model: "A model", settings: { temperature: 0.5, system: "Be short." } },
+    { title: "Two", changed: 2000, messages: [...messages, messages[0]] },
+    { title: "Three", changed: 3000, messages, pinned: true },
+    { title: "None", changed: 4000, messages: "of another version" },
+  ]);
+  await page.reload();
+  await page.locator("#conversation-list li").nth(3).waitFor();
+  const { name, content } = await saved(page, page.locator("#save-all"));
+  assert.equal(name, "conversations.json");
+
+  const { page: other } = await fresh();
+  const buffer = Buffer.from(JSON.stringify(content));
+  await other.locator("#import-file").setInputFiles({ name, mimeType: "application/json", buffer });
+  const told =
+    "None is not a saved conversation: it has no messages as “Save as JSON” writes them. Imported 3 conversations.";
+  await other.locator("#said", { hasText: told }).waitFor();
+  assert.deepEqual(await titles(other), ["★ Three", "Two", "One"]);
+  assert.deepEqual(await said(other), ["From the user.", "From the assistant."]);
+  const again = await saved(other, other.locator("#save-all"));
+  const right = content.conversations.filter(({ title }) => title !== "None");
+  const whole = right.map(({ settings = {}, pinned = false, ...kept }) => ({ ...kept, settings, pinned }));
+  assert.deepEqual(again.content.conversations, whole);
+  await page.context().close();
+  await other.context().close();
+});
+
 test("one that another tab renames and sets while it is answered stays one", async () => {
   const { page, problems } = await ready(await browser.newContext(), address);
   await begin(page, STORY);

@@ -15,6 +15,7 @@ export default {
     clear: "Neuer Chat",
     conversations: "Unterhaltungen",
     import: "Importieren {0}",
+    saveAll: "Alle speichern",
     deleteAll: "Alle löschen",
     install: "Als App installieren",
     undo: "Rückgängig",

@@ -15,6 +15,7 @@ export default {
     clear: "Nuevo chat",
     conversations: "Conversaciones",
     import: "Importar {0}",
+    saveAll: "Guardar todo",
     deleteAll: "Eliminar todo",
     install: "Instalar como aplicación",
     undo: "Deshacer",

@@ -15,6 +15,7 @@ export default {
     clear: "Nouveau chat",
     conversations: "Conversations",
     import: "Importer {0}",
+    saveAll: "Tout enregistrer",
     deleteAll: "Tout supprimer",
     install: "Installer comme application",
     undo: "Annuler",

@@ -15,6 +15,7 @@ export default {
     clear: "新しいチャット",
     conversations: "会話",
     import: "読み込む {0}",
+    saveAll: "すべて保存",
     deleteAll: "すべて削除",
     install: "アプリとしてインストール",
     undo: "元に戻す",

@@ -15,6 +15,7 @@ export default {
     clear: "新聊天",
     conversations: "对话",
     import: "导入 {0}",
+    saveAll: "全部保存",
     deleteAll: "全部删除",
     install: "安装为应用",
     undo: "撤销",
