@@ -36,15 +36,20 @@ export function sourceOf(text) {
  */
 export async function refusal(source) {
   const address = isAddress(source);
-  const known = async () => Object.hasOwn((await import("./tabloom/models/registry.js")).REGISTRY, source);
+  // Where the list cannot be fetched, loading says what is wrong.
+  const known = () =>
+    import("./tabloom/models/registry.js").then(
+      ({ REGISTRY }) => Object.hasOwn(REGISTRY, source),
+      () => true,
+    );
   const named = address ? URL.canParse(source, document.baseURI) : NAME.test(source) || (await known());
   if (!named) return fill(texts.loader.unnamed, { name: source });
   if (address && !allowed(source)) return `${$("about-address").textContent}`;
   // A repository may be called like a file.
-  const path = source
-    .split(/[?#]/)[0]
+  const [path] = source.split(/[?#]/);
+  const [file = ""] = path
     .split("/")
-    .slice(address ? 0 : 2);
-  const file = `${path.at(-1) ?? ""}`;
+    .slice(address ? 0 : 2)
+    .slice(-1);
   return OTHER.test(file) ? fill(texts.loader.noFile, { file }) : "";
 }

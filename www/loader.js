@@ -221,7 +221,8 @@ function worded(error, source) {
   const addressed = error.code === "fetch" ? fetched : told;
   const isNone = typeof source !== "string" && NO_MODEL.includes(error.code);
   const message = isNone ? fill(noModel, { name }) : addressed;
-  const param = isNone || !allowed(source) ? "model" : error.param;
+  const isBarred = error.code === "fetch" && !allowed(source);
+  const param = isNone || isBarred ? "model" : error.param;
   return Object.assign(new Error(message, { cause: error }), { code: error.code, param });
 }
 
@@ -282,7 +283,7 @@ export function isLasting({ code, param }) {
  * @param {ModelSource} source
  */
 export function allowed(source) {
-  if (typeof source !== "string" || !URL.canParse(source, document.baseURI)) return true;
+  if (typeof source !== "string" || source.startsWith("hf:") || !URL.canParse(source, document.baseURI)) return true;
   return [location.origin, HUB].includes(new URL(source, document.baseURI).origin);
 }
 

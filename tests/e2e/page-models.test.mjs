@@ -54,6 +54,18 @@ test("a better model that is on the device is offered as that, also without a ne
   await page.context().close();
 });
 
+test("both dialogs in which a model is chosen say where it will run", async () => {
+  const { page } = await open(browser, `${url}?model=nowhere/`);
+  await page.locator(PROBLEM).waitFor();
+  const hasText = "Models run on the processor here";
+  await page.locator("#choose").click();
+  await page.locator("#room", { hasText }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("#get-better").dispatchEvent("click");
+  await page.locator("#slow", { hasText }).waitFor();
+  await page.close();
+});
+
 test("who has chosen a model finds it again while it is on the device, unless the page may have died of it", async () => {
   const weights = await modelFile("model.safetensors");
   const half = (response) => {
