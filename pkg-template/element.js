@@ -99,7 +99,7 @@ const Base = globalThis.HTMLElement ?? /** @type {typeof HTMLElement} */ (class 
  * @csspart progress - the bar of it
  * @csspart error - what went wrong
  * @csspart editing - that a question is being edited
- * @csspart next - the question that is asked once the answer has its end
+ * @csspart next - a question that waits until the answer has its end
  * @csspart cleared - that the conversation was deleted
  * @csspart composer - the form of the input
  * @csspart input - the input

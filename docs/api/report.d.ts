@@ -331,6 +331,11 @@ export declare function amountOf({ stage, loaded, total }: {
     loaded: number;
     total: number;
 }): string;
+export declare function showAmount(status: Element, progress: {
+    stage: string;
+    loaded: number;
+    total: number;
+}): void;
 
 // element/view/attachments.d.ts
 import type { Owner } from "./types.js";
@@ -442,6 +447,7 @@ export declare const ALL: {
     copied: string;
     notCopied: string;
     next: string;
+    reading: string;
     cleared: string;
     undo: string;
     unkept: string;
@@ -500,6 +506,7 @@ export declare class Message {
 
 // element/view/problems.d.ts
 export declare function sentenceOf({ code, message, cause }: any): string;
+export declare function showProblem(box: HTMLElement, error: any): void;
 
 // element/view/types.d.ts
 import type { Engine } from "../../index.js";
@@ -571,6 +578,11 @@ export type Chat = {
     send: (text: string, edited?: number) => unknown;
     update: () => void;
 };
+export type Question = {
+    content: string;
+    edited?: number;
+    note: HTMLElement;
+};
 export declare function wait(chat: Chat): void;
 export declare class Waiting {
     #private;
@@ -579,7 +591,7 @@ export declare class Waiting {
     add(content: string, edited?: number): void;
     end(well: boolean): void;
     send(): void;
-    back(): void;
+    back(questions?: Question[]): void;
 }
 
 // error.d.ts

@@ -12,6 +12,8 @@ const GONE = ["engine_crashed", "no_host", "no_gpu", "closed"];
 const TOO_LONG = "context_length_exceeded";
 /** Milliseconds between two times that a growing answer is kept. */
 const KEPT = 300;
+/** Milliseconds after which it is told that a question is still being read. */
+const LONG = 1_000;
 
 /**
  * The chat whose conversation is answered.
@@ -19,7 +21,7 @@ const KEPT = 300;
  * @typedef {object} Chat
  * @property {View} view
  * @property {Conversation} conversation
- * @property {{end: (well: boolean) => void}} [waiting] the question that waits, if any
+ * @property {{end: (well: boolean) => void}} [waiting] the questions that wait, if any
  * @property {() => void} update shows the state
  * @property {(error: any, redo?: () => void) => void} fail shows an error, and how to try again; null removes it
  * @property {(i: number) => void} again answers again
@@ -68,6 +70,8 @@ export class Answering {
     const { view, conversation } = chat;
     const controller = (this.#controller = new AbortController());
     const { signal } = controller;
+    /** Ends with the first word or thought. */
+    const reading = new AbortController();
     const { messages } = conversation;
     /** @type {TabloomChatMessage} */
     const message = begun ?? { role: "assistant", content: "" };
@@ -93,12 +97,21 @@ export class Answering {
     try {
       loaded = await unlessAborted(host.engine.load(), signal);
       chat.update();
-      for await (const chunk of await this.#stream(loaded, signal)) {
+      const stream = await this.#stream(loaded, signal);
+      setTimeout(() => {
+        if (reading.signal.aborted) return;
+        import("./reading.js").then(
+          ({ tellReading }) => tellReading(shown, view, reading.signal),
+          () => {},
+        );
+      }, LONG);
+      for await (const chunk of stream) {
         const { choices, usage } = chunk;
         const [choice] = choices;
         full = (usage?.total_tokens ?? 0) >= loaded.info.context;
         finishReason = choice?.finish_reason ?? finishReason;
         const piece = choice?.delta.content ?? "";
+        if (piece || choice?.delta.reasoning_content) reading.abort();
         message.content += piece;
         if (piece) shown.grow();
         host.onChunk?.(chunk, shown);
@@ -113,6 +126,7 @@ export class Answering {
       if (signal.aborted) finishReason = "stopped";
       else problem = error;
     }
+    reading.abort();
     clearTimeout(keeping);
     removeEventListener("visibilitychange", keep);
     // Another may have taken its place.

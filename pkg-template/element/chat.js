@@ -140,7 +140,7 @@ export class Chat {
    * @returns {Promise<TabloomChatMessage | null>}
    */
   async send(text, edited) {
-    if (this.busy) throw invalid("text", "the chat is busy: wait, or call stop()");
+    if (this.#answering.busy) throw invalid("text", "the chat is busy: wait, or call stop()");
     if (typeof text !== "string") throw wrong("text", typeof text, "a text");
     const content = text.trim();
     if (!content) return null;

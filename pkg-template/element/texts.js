@@ -32,7 +32,7 @@ export const TEXTS = {
   length: "Cut off at the token limit.",
   full: "Cut off: the context is full.",
   stopped: "Stopped.",
-  forgotten: "The model no longer sees what is above: its context is full.",
+  forgotten: "The model no longer sees what is above: it did not fit into the context.",
   problem: "Something went wrong",
   retry: "Try again",
   processor: "Use the processor (slow)",

@@ -8,7 +8,7 @@ import { ALL as TEXTS } from "./view/later.js";
 /** @import { View } from "./view/view.js" */
 
 /**
- * The chat that a question waits for.
+ * The chat that questions wait for.
  *
  * @typedef {object} Chat
  * @property {View} view
@@ -31,75 +31,82 @@ export function wait(chat) {
   if (!chat.occupied) waiting.send();
 }
 
-/** A question that waits: shown above the composer, and withdrawn until it is asked. */
+/**
+ * @typedef {object} Question
+ * @property {string} content
+ * @property {number} [edited] the question that gives way to it
+ * @property {HTMLElement} note that it waits
+ */
+
+/** Questions that wait: shown above the composer, each withdrawn until it is asked. */
 export class Waiting {
   #chat;
-  /** @type {[content: string, edited?: number] | null} */
-  #question = null;
-  #told = html("span", { dir: "auto" });
-  #note = html("p", { class: "editing", part: "next", role: "status", hidden: "" }, this.#told);
+  /** @type {Question[]} in the order in which they are asked */
+  #questions = [];
 
   /** @param {Chat} chat */
   constructor(chat) {
     this.#chat = chat;
-    const back = html("button", { type: "button", class: "plain", part: "button cancel" }, TEXTS.cancel);
-    back.addEventListener("click", () => this.back());
-    this.#note.append(back);
-    chat.view.input.form?.before(this.#note);
   }
 
   /** Whether there is one. */
   get any() {
-    return this.#question !== null;
+    return this.#questions.length > 0;
   }
 
   /**
-   * Another question; after one that waits already it is more of that.
+   * Another question.
    *
    * @param {string} content
    * @param {number} [edited] the question that gives way to it
    */
   add(content, edited) {
     if (!content) return;
-    const [before = "", first = edited] = this.#question ?? [];
-    this.#set([joined(before, content), first]);
+    const { view } = this.#chat;
+    const told = fill(TEXTS.next, { question: titleOf(content) });
+    const back = html("button", { type: "button", class: "plain", part: "button cancel" }, TEXTS.cancel);
+    const note = html("p", { class: "editing", part: "next" }, html("span", { dir: "auto" }, told), back);
+    const question = { content, edited, note };
+    back.addEventListener("click", () => this.back([question]));
+    this.#questions.push(question);
+    view.input.form?.before(note);
+    view.announce(told);
+    this.#chat.update();
   }
 
-  /** @param {boolean} well how the answer has ended that it waits for */
+  /** @param {boolean} well how the answer has ended that they wait for */
   end(well) {
     if (well) this.send();
     else this.back();
   }
 
+  /** Asks the first. */
   send() {
-    const question = this.#question;
+    const [question] = this.#questions;
     if (!question) return;
-    this.#set(null);
-    this.#chat.send(...question);
+    this.#take([question]);
+    this.#chat.send(question.content, question.edited);
   }
 
-  /** Puts it back into the input, before what was written there since. */
-  back() {
-    if (!this.#question) return;
-    const [content, edited] = this.#question;
+  /** Puts questions, by default all, back into the input, before what was written there since. */
+  back(questions = this.#questions) {
     const { view, editing, conversation } = this.#chat;
-    this.#set(null);
-    const again = edited !== undefined && conversation.messages[edited] !== undefined;
-    if (again) editing.begin(edited);
-    view.content = again ? content : joined(content, view.content);
+    if (questions.length === 0) return;
+    this.#take(questions);
+    for (const { content, edited } of questions.toReversed()) {
+      const again = edited !== undefined && conversation.messages[edited] !== undefined;
+      if (again) editing.begin(edited);
+      view.content = [content, again ? "" : view.content].filter(Boolean).join("\n\n");
+    }
     view.input.focus();
   }
 
-  /** @param {[content: string, edited?: number] | null} question */
-  #set(question) {
-    this.#question = question;
-    this.#told.textContent = question && fill(TEXTS.next, { question: titleOf(question[0]) });
-    this.#note.hidden = !question;
+  /** @param {Question[]} questions that wait no longer */
+  #take(questions) {
+    this.#questions = this.#questions.filter((question) => !questions.includes(question));
+    for (const { note } of questions) note.hidden = true;
+    // Where one had the focus, the input gets it.
     this.#chat.update();
+    for (const { note } of questions) note.remove();
   }
-}
-
-/** @param {string[]} texts */
-function joined(...texts) {
-  return texts.filter(Boolean).join("\n\n");
 }

@@ -162,34 +162,54 @@ describe("with the built-in model made greedy", () => {
     assert.ok(STORY.answer.startsWith(part) && part.length < STORY.answer.length, part);
   });
 
-  test("what is sent in the middle of an answer is asked next; until then it can be taken back", async () => {
+  test("what is sent in the middle of an answer waits for its turn; until then it can be taken back", async () => {
     const waiting = page.locator("#conversation [part=next]");
     await page.locator("#clear").click();
     await begin(page, STORY.messages[0].content);
     // Who has written something can send it without a key for that.
     await say(page, "Is it red?");
-    await waiting.filter({ hasText: "Sent next: “Is it red?”" }).waitFor();
+    await waiting.filter({ hasText: "Waiting: “Is it red?”" }).waitFor();
     assert.equal(await page.locator(INPUT).inputValue(), "");
-    // What is sent after it is more of the same message.
     await page.locator(INPUT).fill("Or grey?");
     await page.keyboard.press("Enter");
-    await waiting.filter({ hasText: "Is it red?\n\nOr grey?" }).waitFor();
+    await waiting.filter({ hasText: "Waiting: “Or grey?”" }).waitFor();
     await page.locator(INPUT).fill("A draft");
+    await waiting.filter({ hasText: "Is it red?" }).getByRole("button", { name: "Cancel" }).click();
+    assert.equal(await page.locator(INPUT).inputValue(), "Is it red?\n\nA draft");
     await waiting.getByRole("button", { name: "Cancel" }).click();
-    assert.equal(await waiting.isVisible(), false);
-    assert.equal(await page.locator(INPUT).inputValue(), "Is it red?\n\nOr grey?\n\nA draft");
+    assert.equal(await waiting.count(), 0);
+    assert.equal(await page.locator(INPUT).inputValue(), "Or grey?\n\nIs it red?\n\nA draft");
     assert.equal(await page.locator(MESSAGES).count(), 2);
 
-    await say(page, FRANCE.messages[0].content);
+    const [first, , second] = PLURALS.messages;
+    await say(page, first.content);
     await waiting.waitFor();
+    await say(page, second.content);
+    await waiting.nth(1).waitFor();
     await releaseAnswers(page);
-    await page.locator(`${MESSAGES}.user`, { hasText: FRANCE.messages[0].content }).waitFor();
-    await page.locator(`${MESSAGES}.assistant`).nth(1).waitFor();
-    assert.equal(await waiting.isVisible(), false);
+    await page.locator(`${MESSAGES}.assistant`).nth(2).waitFor();
+    assert.equal(await waiting.count(), 0);
     await answered(page);
     const texts = await page.locator(`${MESSAGES} .text`).allTextContents();
-    assert.equal(texts.length, 4);
-    assert.deepEqual(texts.slice(0, 3), [STORY.messages[0].content, STORY.answer, FRANCE.messages[0].content]);
+    assert.equal(texts.length, 6);
+    assert.deepEqual(
+      texts.filter((_, i) => i !== 3 && i !== 5),
+      [STORY.messages[0].content, STORY.answer, first.content, second.content],
+    );
+    for (const i of [3, 5]) assert.ok(texts[i]);
+  });
+
+  test("what waits is there after a reload", async () => {
+    await page.locator("#clear").click();
+    await begin(page, STORY.messages[0].content);
+    for (const text of ["Is it red?", "Or grey?"]) {
+      await say(page, text);
+      await page.locator("#conversation [part=next]", { hasText: text }).waitFor();
+    }
+    await page.reload();
+    await loaded(page);
+    assert.equal(await page.locator(INPUT).inputValue(), "Is it red?\n\nOr grey?");
+    await page.locator(INPUT).fill("");
   });
 
   test("Stop gives what waits back: nothing else is asked", async () => {
@@ -197,11 +217,13 @@ describe("with the built-in model made greedy", () => {
     await begin(page, STORY.messages[0].content);
     await say(page, "Is it red?");
     await page.locator("#conversation [part=next]").waitFor();
+    await say(page, "Or grey?");
+    await page.locator("#conversation [part=next]").nth(1).waitFor();
     await page.locator(STOP).click();
     await answered(page);
-    assert.equal(await page.locator(INPUT).inputValue(), "Is it red?");
+    assert.equal(await page.locator(INPUT).inputValue(), "Is it red?\n\nOr grey?");
     assert.equal(await page.locator(MESSAGES).count(), 2);
-    assert.equal(await page.locator("#conversation [part=next]").isVisible(), false);
+    assert.equal(await page.locator("#conversation [part=next]").count(), 0);
     await page.locator(INPUT).fill("");
   });
 
@@ -306,7 +328,7 @@ describe("with the built-in model made greedy", () => {
     for (let i = 0; i < 2; i++) await ask(page, `${"Say yes. ".repeat(150)}`);
     await ask(page, FRANCE.messages[0].content);
     await forgotten.waitFor();
-    assert.match(await forgotten.textContent(), /no longer sees what is above/);
+    assert.match(await forgotten.textContent(), /no longer sees what is above: it did not fit/);
     assert.match(await page.locator("#speed").textContent(), /^context \d+% · oldest messages left out · /);
     await page.locator("#clear").click();
     assert.equal(await forgotten.count(), 0);

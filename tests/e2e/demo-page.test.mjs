@@ -762,7 +762,7 @@ describe("conversations", () => {
     await begin(page, "Tell me a story about a whale.");
     await other.page.locator("#said", { hasText: "Another tab is getting an answer here." }).waitFor();
     // What is sent meanwhile waits, and can be taken back; what is written then is another question.
-    const waiting = other.page.getByText("Sent next: “Me, too.”");
+    const waiting = other.page.locator("#conversation [part=next]", { hasText: "Waiting: “Me, too.”" });
     await say(other.page, "Me, too.");
     await waiting.waitFor();
     assert.equal(await other.page.getByText("Another tab is getting an answer here.").count(), 1);
@@ -872,7 +872,7 @@ test("a question waits while another tab waits for the first word of an answer",
   await other.page.waitForTimeout(6_000);
   assert.ok(await growing.isVisible());
   await say(other.page, QUESTION);
-  await other.page.getByText("Sent next:").waitFor();
+  await other.page.locator("#conversation [part=next]").waitFor();
   await answered(page);
   await other.page.locator(MESSAGES, { hasText: FRANCE.answer }).waitFor();
   assert.equal((await titles(page)).length, 1);

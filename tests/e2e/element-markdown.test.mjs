@@ -226,6 +226,15 @@ const FORMULAS = [
   ["$$\nx\n- y\n+ z\n$$", "=x\n- y\n+ z"],
   ["It is\n\\[ a \\\\ b \\]\nthen.", "=a \\\\ b"],
   ["- one\n\n  $$\n  x\n  $$\n- $y$", "=x", "y"],
+  [
+    "So\n\\begin{align*}\n  a &= b \\\\\n# c\n- d\n\\end{align*}\nthen.",
+    "=\\begin{align*}\na &= b \\\\\n# c\n- d\n\\end{align*}",
+  ],
+  ["\\begin{gather} a \\\\ b \\end{gather}  ", "=\\begin{gather} a \\\\ b \\end{gather}"],
+  ["- one\n\n  \\begin{equation}\n  x\n  \\end{equation}", "=\\begin{equation}\nx\n\\end{equation}"],
+  ["\\begin{align} a \\end{gather}"],
+  ["\\begin{align} a \\end{align} and"],
+  ["\\begin{align}\na\n\nb\n\\end{align}"],
   ["| $a$ | b |\n|---|---|\n| 1 | \\(c\\) |", "a", "c"],
   ["**$a$** [\\(b\\)](https://x.y)", "a", "b"],
   ["$5 and $10"],
@@ -261,6 +270,15 @@ test("formulas are found where the page shows such, and prices are none", async 
     FORMULAS.map(([source]) => source),
   );
   assert.deepEqual(found, FORMULAS);
+});
+
+test("what is done is ticked in a list of tasks", async () => {
+  const source = "- [x] done\n- [ ] *open*\n  1. [X] too\n- [x](https://x.y)\n- [y] none\n\n[x] none";
+  const texts = await page.evaluate((source) => {
+    const every = Array.from(source, (_, i) => i);
+    return [...grown(source, every).querySelectorAll("p")].map((node) => node.textContent);
+  }, source);
+  assert.deepEqual(texts, ["☑ done", "☐ open", "☑ too", "x", "[y] none", "[x] none"]);
 });
 
 test("a text that was cut short goes on in its last block", async () => {
@@ -623,6 +641,8 @@ const REPEATED = [
   "\\[",
   "\\[\n",
   "\\[\n# a\n",
+  "\\begin{a}",
+  "\\begin{a}\n",
   "\\(a\\) ",
 ];
 

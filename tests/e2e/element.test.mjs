@@ -165,6 +165,7 @@ async function fake(where = context) {
         params: structuredClone(params),
         signal,
         say: (content) => tell({ content }),
+        think: (reasoning_content) => tell({ reasoning_content }),
         end: (reason = "stop", usage) => tell({ reason, usage }),
         fail: (message, code) => tell({ error: Object.assign(new Error(message), { code }) }),
       };
@@ -173,9 +174,9 @@ async function fake(where = context) {
       return (async function* () {
         for (;;) {
           while (queue.length === 0) await /** @type {Promise<void>} */ (new Promise((resolve) => (wake = resolve)));
-          const { content, reason = null, usage, error } = queue.shift();
+          const { reason = null, usage, error, ...delta } = queue.shift();
           if (error) throw error;
-          yield { choices: [{ delta: { content }, finish_reason: reason }], usage };
+          yield { choices: [{ delta, finish_reason: reason }], usage };
           if (reason) return;
         }
       })();
@@ -427,6 +428,34 @@ test("an answer is read out by whole blocks, not by tokens", async () => {
   assert.equal(live, "off");
 });
 
+test("where a question takes long to be read that is told, once, until the answer begins", async () => {
+  const { page, chat } = await fake();
+  const dots = chat.locator("[part=waiting]");
+  await page.evaluate(() => {
+    globalThis.spoken = [];
+    new MutationObserver((records) => {
+      for (const { addedNodes } of records) for (const node of addedNodes) spoken.push(node.textContent);
+    }).observe(shadow(".foot > [aria-live]"), { childList: true });
+  });
+  for (const [i, begin] of ["say", "think"].entries()) {
+    await page.evaluate(() => void chat.send("Go"));
+    await dots.filter({ hasText: "Reading your message…" }).waitFor();
+    const told = await page.evaluate(() => spoken.splice(0));
+    assert.deepEqual(told.slice(-2), ["The answer is being written", "Reading your message…"]);
+    await page.evaluate(([i, begin]) => answers[i][begin]("First."), [i, begin]);
+    await dots.filter({ hasText: "Reading your message…" }).waitFor({ state: "detached" });
+    // Thoughts are not shown.
+    if (begin === "think") assert.ok(await dots.isVisible());
+    else await dots.waitFor({ state: "detached" });
+    await page.evaluate((i) => {
+      answers[i].say("Second.");
+      answers[i].end();
+    }, i);
+    await until(page, "ready");
+    assert.equal(await dots.count(), 0);
+  }
+});
+
 test("what was announced is gone after a while, however much comes after it", async () => {
   const { page } = await fake();
   await page.evaluate(async () => {
@@ -567,6 +596,7 @@ test("it scrolls along, but not under who has scrolled up", async () => {
   assert.equal(await page.evaluate(() => shadow(".log").scrollTop), 0);
   await latest.click();
   assert.ok((await end()) < 2);
+  assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement?.id), "input");
   await say();
   assert.ok((await end()) < 2);
   assert.equal(await latest.count(), 0);
@@ -1084,7 +1114,7 @@ test("what cannot be attached is told with a reason, at once", async () => {
   // What is longer than the context is told with both numbers, and anew once there is another engine.
   await counting(page, 2_048);
   await paste(input, "y", { times: 3_000 });
-  await notice.filter({ hasText: "Too long: 3,004 tokens, and the model’s context has 2,048. Shorten it." }).waitFor();
+  await notice.filter({ hasText: "Too long: 3,011 tokens, and the model’s context has 2,048. Shorten it." }).waitFor();
   const send = chat.getByRole("button", { name: "Send" });
   assert.ok(await send.isDisabled());
   await chat.getByRole("button", { name: "Remove Pasted text" }).click();
@@ -1133,6 +1163,12 @@ test("a question is as long as what the model is told: with its template, the sy
   await chat.locator("input[type=file]").setInputFiles([file("a.txt", "y".repeat(107))]);
   await notice.filter({ hasText: "Too long: 140 tokens" }).waitFor();
   assert.ok(await send.isDisabled());
+  await chat.locator("input[type=file]").setInputFiles([file("b.txt", "y".repeat(200))]);
+  await notice.filter({ hasText: "Too long: 307 tokens" }).waitFor();
+  // Then the text is counted, too.
+  await input.fill("Why?");
+  await notice.filter({ hasText: "Too long: 311 tokens" }).waitFor();
+  await chat.getByRole("button", { name: "Remove b.txt" }).click();
   // Where nothing could be asked it is not the question that is too long, which a request says.
   await page.evaluate(() => (chat.system = "s".repeat(140)));
   await input.fill("Why");
@@ -1184,44 +1220,65 @@ test("a new chat can be taken back, with what was not asked yet, until something
   );
 });
 
-test("what is sent while an answer is being written is asked next; it is given back where that fails", async () => {
+test("what is sent while an answer is being written waits for its turn; it is given back where that fails", async () => {
   const { page, chat, input } = await fake();
   const waiting = chat.locator("[part=next]");
   const asked = (count) => page.waitForFunction((count) => answers.length === count, count);
   const said = () => page.evaluate(() => answers.at(-1).params.messages.map(({ content }) => content));
+  const send = async (text) => {
+    await input.fill(text);
+    await input.press("Enter");
+    await waiting.filter({ hasText: `Waiting: “${text}”` }).waitFor();
+    assert.equal(await input.inputValue(), "");
+  };
+  const answer = (text) =>
+    page.evaluate((text) => {
+      answers.at(-1).say(text);
+      answers.at(-1).end();
+    }, text);
   await input.fill("one");
   await input.press("Enter");
   await asked(1);
   await input.press("Enter");
   assert.equal(await waiting.count(), 0, "there is nothing to send");
-  await input.fill("two");
-  await input.press("Enter");
-  await waiting.filter({ hasText: "Sent next: “two”" }).waitFor();
-  assert.equal(await input.inputValue(), "");
-  await page.evaluate(() => answers[0].say("First."));
-  await page.evaluate(() => answers[0].end());
+  await send("two");
+  await send("three");
+  await chat.locator(".foot > [aria-live]", { hasText: "Waiting: “three”" }).waitFor({ state: "attached" });
+  await answer("First.");
   await asked(2);
   assert.deepEqual(await said(), ["one", "First.", "two"]);
-  assert.equal(await waiting.isVisible(), false);
+  assert.deepEqual(await waiting.locator("span").allTextContents(), ["Waiting: “three”"]);
+  // What comes meanwhile comes after it.
+  await send("four");
+  await answer("Second.");
+  await asked(3);
+  assert.deepEqual(await said(), ["one", "First.", "two", "Second.", "three"]);
+  assert.deepEqual(await waiting.locator("span").allTextContents(), ["Waiting: “four”"]);
   const told = await page.evaluate(() => events.filter(({ name }) => name === "message").map((e) => e.message.content));
-  assert.deepEqual(told, ["one", "First.", "two"]);
+  assert.deepEqual(told, ["one", "First.", "two", "Second.", "three"]);
 
-  await input.fill("three");
+  // Each can be taken back; those after it keep their turn.
+  await send("five");
+  await input.fill("six");
+  await waiting.filter({ hasText: "four" }).getByRole("button", { name: "Cancel" }).click();
+  assert.equal(await input.inputValue(), "four\n\nsix");
+  assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement?.id), "input");
+  assert.deepEqual(await waiting.locator("span").allTextContents(), ["Waiting: “five”"]);
+  await input.fill("six");
   await input.press("Enter");
-  await waiting.waitFor();
-  await page.evaluate(() => answers[1].fail("It broke."));
+  await waiting.filter({ hasText: "six" }).waitFor();
+  await page.evaluate(() => answers[2].fail("It broke."));
   await chat.getByRole("alert").waitFor();
-  assert.equal(await input.inputValue(), "three");
-  assert.equal(await page.evaluate(() => answers.length), 2);
+  assert.equal(await input.inputValue(), "five\n\nsix");
+  assert.equal(await waiting.count(), 0);
+  assert.equal(await page.evaluate(() => answers.length), 3);
 
   // Another conversation takes nothing over.
   await input.press("Enter");
-  await asked(3);
-  await input.fill("four");
-  await input.press("Enter");
-  await waiting.waitFor();
+  await asked(4);
+  await send("seven");
   await page.evaluate(() => chat.clear());
-  assert.equal(await waiting.isVisible(), false);
+  assert.equal(await waiting.count(), 0);
   assert.deepEqual(await messages(page), []);
   assert.equal(await input.inputValue(), "");
 });
@@ -1869,6 +1926,22 @@ testBeyondFirefox("touch")("a tap on the button that stops an answer opens no ke
   await chat.getByRole("button", { name: "Stop" }).tap();
   await until(page, "ready");
   assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement?.getAttribute("part")), "log");
+  await phone.close();
+});
+
+testBeyondFirefox("touch")("a tap on the button that goes to the end only scrolls", async () => {
+  const phone = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const { page, chat } = await fake(phone);
+  await page.evaluate(() => (chat.messages = [{ role: "assistant", content: "A line of text.\n\n".repeat(80) }]));
+  const latest = chat.getByRole("button", { name: "Go to the end" });
+  for (const focused of [false, true]) {
+    await page.evaluate(() => shadow(".log").scrollTo(0, 0));
+    await latest.waitFor();
+    if (focused) await latest.press("Enter");
+    else await latest.tap();
+    await latest.waitFor({ state: "hidden" });
+    assert.equal(await page.evaluate(() => chat.shadowRoot.activeElement?.id === "input"), focused);
+  }
   await phone.close();
 });
 

@@ -16,6 +16,7 @@ export function enrich(block) {
   if (math) {
     for (const node of within(block, ".math")) {
       replace(node, math, (text) => {
+        if (text.startsWith("\\begin")) return math(text, true);
         const length = /^\$[^$]/.test(text) ? 1 : 2;
         return math(text.slice(length, -length).trim(), /^(\$\$|\\\[)/.test(text));
       });

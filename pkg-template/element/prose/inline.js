@@ -29,7 +29,7 @@ const BARE = /https?:\/\/[^\s<>`[\]]+/iy;
 /** Formulas, of bounded length so that each is found in bounded time. Dollars of prices make none. */
 const FORMULA =
   /\$\$.{1,500}?\$\$|\\\(.{1,500}?\\\)|\\\[.{1,500}?\\\]|(?<![\p{L}\p{N}])\$(?!\s)(?:[^$\\]|\\.){1,500}(?<!\s)\$(?![\p{L}\p{N}])/suy;
-const OPEN_FORMULA = /(?:\$\$|\\[([]).+/sy;
+const OPEN_FORMULA = /(?:\$\$|\\(?:[([]|begin)).+/sy;
 const TITLE = /[ \t]+(?:"[^"\n]*"|'[^'\n]*')/y;
 
 /**

@@ -24,7 +24,7 @@ const RULE = /^([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
 const ITEM = /^(?:[-*+]|(\d{1,9})[.)])(?=[ \t]|$)/;
 const DELIMITER = /^:?-+:?$/;
 /** Begins a formula that stands by itself: nothing follows its end in the line. */
-const MATH = /^(?:\$\$(?!.*\$\$.)|\\\[(?!.*\\\].))/;
+const MATH = /^(?:\$\$(?!.*\$\$.)|\\\[(?!.*\\\].)|\\begin(\{\w+\*?\})(?!.*\\end\1.))/;
 
 /**
  * The blocks of a text, and the line where each begins.
@@ -199,7 +199,8 @@ function closes(line, fence) {
  * @returns {Read}
  */
 function readMath(lines, i) {
-  const close = lines[i].trimStart()[0] === "$" ? "$$" : "\\]";
+  const [open, environment] = /** @type {RegExpExecArray} */ (MATH.exec(lines[i].trim()));
+  const close = environment ? `\\end${environment}` : open === "$$" ? open : "\\]";
   let [end, closed] = [i, false];
   for (; !closed && end < lines.length && !isBlank(lines[end]); end++) {
     const text = lines[end].trim();
@@ -260,7 +261,12 @@ function readList(lines, i, depth) {
       const gap = indented(rest).columns;
       base = columns;
       content = columns + marker.length + (gap > 4 || rest.trim() === "" ? 1 : gap);
-      item = [rest.trimStart()];
+      item = [
+        rest
+          .trimStart()
+          .replace(/^\[ \] /, "☐ ")
+          .replace(/^\[x\] /i, "☑ "),
+      ];
       items.push(item);
     } else if (blanks === 0 && opener(line, depth) === null && !isBlank(item[item.length - 1])) {
       item.push(text);

@@ -14,3 +14,24 @@ export function amountOf({ stage, loaded, total }) {
   const whole = { ...options, style: /** @type {const} */ ("unit"), unit };
   return `${(loaded / size).toLocaleString(TEXTS.locale, options)} / ${(total / size).toLocaleString(TEXTS.locale, whole)}`;
 }
+
+/**
+ * Shows how far loading is.
+ *
+ * @param {Element} status with a place for the stage, for the amount, and the bar
+ * @param {{stage: string, loaded: number, total: number}} progress
+ */
+export function showAmount(status, progress) {
+  const { stage, loaded, total } = progress;
+  const known = total > 0;
+  const part = known ? Math.min(1, loaded / total) : 0;
+  const [name, amount] = status.querySelectorAll("span");
+  name.textContent = (stage !== "start" && TEXTS[/** @type {"download"} */ (stage)]) || TEXTS.connecting;
+  amount.textContent = known ? amountOf(progress) : "";
+  const track = /** @type {Element} */ (status.querySelector("[role=progressbar]"));
+  track.classList.toggle("unknown", !known);
+  const [fill] = track.getElementsByTagName("i");
+  fill.style.scale = known ? `${part} 1` : "";
+  if (known) track.setAttribute("aria-valuenow", `${Math.floor(100 * part)}`);
+  else track.removeAttribute("aria-valuenow");
+}

@@ -30,3 +30,17 @@ export function sentenceOf({ code, message, cause }) {
   const [name = "unexpected"] = Object.entries(CODES).find(([, codes]) => codes.some((one) => one === code)) ?? [];
   return TEXTS[/** @type {keyof typeof CODES | "unexpected"} */ (name)];
 }
+
+/**
+ * Tells an error in the box for errors.
+ *
+ * @param {HTMLElement} box
+ * @param {any} error
+ */
+export function showProblem(box, error) {
+  const [, text] = box.querySelectorAll("p");
+  text.textContent = sentenceOf(error);
+  /** @type {HTMLElement} */ (box.querySelector("[data-do=processor]")).hidden = error.code !== "no_gpu";
+  // In its own words, for those who look.
+  box.title = (error.cause ?? error).message;
+}

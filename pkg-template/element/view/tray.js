@@ -123,8 +123,9 @@ export class Tray {
       for (const quote of this.#quotes) count += await tokensOf(quote, engine);
       const told = (/** @type {string} */ content) =>
         engine.countTokens(view.actions.prompt([{ role: "user", content }]));
-      // What is too much by itself is not read anew with each letter.
-      if (content && count < context) count = await told(content);
+      // What is attached and too much by itself is not read anew with each letter.
+      if (count >= context) count += await engine.countTokens(view.input.value, { addSpecialTokens: false });
+      else if (content) count = await told(content);
       // What comes with every question may be too much: then a request says so.
       if (count >= context && (await told("x")) >= context) count = 0;
     } catch {

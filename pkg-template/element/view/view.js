@@ -47,28 +47,24 @@ export class View {
   );
   #follower = new Follower(this.#log, () => this.#offerLatest());
   #latest = iconButton("latest", "round latest", TEXTS.latest, ARROW_DOWN);
-  #stage = html("span", { id: "stage" });
-  #amount = html("span");
-  #fill = html("i");
-  #track = html(
-    "div",
-    { class: "track", part: "progress", role: "progressbar", "aria-labelledby": "stage" },
-    this.#fill,
-  );
   #status = html(
     "div",
     { class: "status", part: "status", hidden: "" },
-    html("div", {}, this.#stage, this.#amount, button("stop", "plain", TEXTS.cancel)),
-    this.#track,
+    html("div", {}, html("span", { id: "stage" }), html("span"), button("stop", "plain", TEXTS.cancel)),
+    html("div", { class: "track", part: "progress", role: "progressbar", "aria-labelledby": "stage" }, html("i")),
   );
   #problemText = html("p");
-  #processor = button("processor", "pill", TEXTS.processor);
   #problem = html(
     "div",
     { class: "problem", part: "error", role: "alert", hidden: "" },
     html("p", { class: "title" }, TEXTS.problem),
     this.#problemText,
-    html("div", { class: "buttons" }, button("retry", "pill", TEXTS.retry), this.#processor),
+    html(
+      "div",
+      { class: "buttons" },
+      button("retry", "pill", TEXTS.retry),
+      button("processor", "pill", TEXTS.processor),
+    ),
   );
   #editing = html(
     "p",
@@ -215,19 +211,12 @@ export class View {
   /** @param {{stage: string, loaded: number, total: number} | null} progress null when nothing is being loaded */
   progress(progress) {
     this.#status.hidden = !progress;
-    if (!progress) return;
-    const { stage, loaded, total } = progress;
-    const known = total > 0;
-    const part = known ? Math.min(1, loaded / total) : 0;
-    this.#stage.textContent = (stage !== "start" && TEXTS[/** @type {"download"} */ (stage)]) || TEXTS.connecting;
-    import("./amount.js").then(
-      ({ amountOf }) => (this.#amount.textContent = known ? amountOf(progress) : ""),
-      () => {},
-    );
-    this.#track.classList.toggle("unknown", !known);
-    this.#fill.style.scale = known ? `${part} 1` : "";
-    if (known) this.#track.setAttribute("aria-valuenow", `${Math.floor(100 * part)}`);
-    else this.#track.removeAttribute("aria-valuenow");
+    if (progress) {
+      import("./amount.js").then(
+        ({ showAmount }) => showAmount(this.#status, progress),
+        () => {},
+      );
+    }
   }
 
   /** @param {any} error null if there is none */
@@ -237,15 +226,11 @@ export class View {
     this.#shown = error;
     this.#problem.hidden = true;
     if (error) {
-      const text = await import("./problems.js").then(
-        ({ sentenceOf }) => sentenceOf(error),
-        () => error.message,
+      await import("./problems.js").then(
+        ({ showProblem }) => showProblem(this.#problem, error),
+        () => (this.#problemText.textContent = error.message),
       );
       if (error !== this.#shown) return;
-      this.#processor.hidden = error.code !== "no_gpu";
-      this.#problemText.textContent = text;
-      // In its own words, for those who look.
-      this.#problem.title = (error.cause ?? error).message;
     }
     this.#problem.hidden = !error;
     this.refresh();
@@ -369,9 +354,6 @@ export class View {
       if (!pressed) this.attempt(import("./reader.js").then(({ read }) => read(target, this.#messages[i].text)));
     } else if (name === "copy") {
       this.#copy(target, this.#messages[i].said.content);
-    } else if (name === "latest") {
-      this.toEnd();
-      this.input.focus({ preventScroll: true });
     } else if (name === "older" || name === "newer") {
       const { scrollTop } = this.#log;
       const { following } = this.#follower;
@@ -388,7 +370,8 @@ export class View {
     } else if (name === "attach") {
       this.attachments.picker.click();
     } else if (name !== "send") {
-      this.actions[/** @type {"again"} */ (name)](i);
+      if (name === "latest") this.toEnd();
+      else this.actions[/** @type {"again"} */ (name)](i);
       if (event.detail === 0 || !isTouched() || name === "edit") this.input.focus({ preventScroll: true });
     }
   }
