@@ -447,7 +447,7 @@ export declare const ALL: {
     copied: string;
     notCopied: string;
     next: string;
-    reading: string;
+    pondering: string;
     cleared: string;
     undo: string;
     unkept: string;
@@ -578,12 +578,12 @@ export type Chat = {
     send: (text: string, edited?: number) => unknown;
     update: () => void;
 };
+export declare function wait(chat: Chat): void;
 export type Question = {
     content: string;
     edited?: number;
     note: HTMLElement;
 };
-export declare function wait(chat: Chat): void;
 export declare class Waiting {
     #private;
     constructor(chat: Chat);

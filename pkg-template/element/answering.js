@@ -12,8 +12,6 @@ const GONE = ["engine_crashed", "no_host", "no_gpu", "closed"];
 const TOO_LONG = "context_length_exceeded";
 /** Milliseconds between two times that a growing answer is kept. */
 const KEPT = 300;
-/** Milliseconds after which it is told that a question is still being read. */
-const LONG = 1_000;
 
 /**
  * The chat whose conversation is answered.
@@ -70,8 +68,6 @@ export class Answering {
     const { view, conversation } = chat;
     const controller = (this.#controller = new AbortController());
     const { signal } = controller;
-    /** Ends with the first word or thought. */
-    const reading = new AbortController();
     const { messages } = conversation;
     /** @type {TabloomChatMessage} */
     const message = begun ?? { role: "assistant", content: "" };
@@ -98,20 +94,16 @@ export class Answering {
       loaded = await unlessAborted(host.engine.load(), signal);
       chat.update();
       const stream = await this.#stream(loaded, signal);
-      setTimeout(() => {
-        if (reading.signal.aborted) return;
-        import("./reading.js").then(
-          ({ tellReading }) => tellReading(shown, view, reading.signal),
-          () => {},
-        );
-      }, LONG);
+      import("./ponder.js").then(
+        ({ ponder }) => ponder(shown, view),
+        () => {},
+      );
       for await (const chunk of stream) {
         const { choices, usage } = chunk;
         const [choice] = choices;
         full = (usage?.total_tokens ?? 0) >= loaded.info.context;
         finishReason = choice?.finish_reason ?? finishReason;
         const piece = choice?.delta.content ?? "";
-        if (piece || choice?.delta.reasoning_content) reading.abort();
         message.content += piece;
         if (piece) shown.grow();
         host.onChunk?.(chunk, shown);
@@ -126,7 +118,6 @@ export class Answering {
       if (signal.aborted) finishReason = "stopped";
       else problem = error;
     }
-    reading.abort();
     clearTimeout(keeping);
     removeEventListener("visibilitychange", keep);
     // Another may have taken its place.

@@ -200,7 +200,7 @@ function closes(line, fence) {
  */
 function readMath(lines, i) {
   const [open, environment] = /** @type {RegExpExecArray} */ (MATH.exec(lines[i].trim()));
-  const close = environment ? `\\end${environment}` : open === "$$" ? open : "\\]";
+  const close = environment ? "\\end" + environment : open === "$$" ? open : "\\]";
   let [end, closed] = [i, false];
   for (; !closed && end < lines.length && !isBlank(lines[end]); end++) {
     const text = lines[end].trim();

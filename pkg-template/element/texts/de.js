@@ -31,7 +31,7 @@ export default {
   ready: "Das Modell ist bereit",
   thinking: "Die Antwort wird geschrieben",
   next: "Wartet: „{question}“",
-  reading: "Die Nachricht wird gelesen …",
+  pondering: "Denkt nach …",
   length: "Am Token-Limit abgeschnitten.",
   full: "Abgeschnitten: Der Kontext ist voll.",
   stopped: "Gestoppt.",

@@ -31,7 +31,7 @@ export default {
   ready: "El modelo está listo",
   thinking: "Escribiendo la respuesta",
   next: "En espera: «{question}»",
-  reading: "Leyendo el mensaje…",
+  pondering: "Pensando…",
   length: "Cortada al llegar al límite de tokens.",
   full: "Cortada: el contexto está lleno.",
   stopped: "Detenido.",

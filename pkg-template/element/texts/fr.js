@@ -31,7 +31,7 @@ export default {
   ready: "Le modèle est prêt",
   thinking: "Réponse en cours de rédaction",
   next: "En attente : « {question} »",
-  reading: "Lecture de votre message…",
+  pondering: "Réflexion en cours…",
   length: "Coupée à la limite de tokens.",
   full: "Coupée : le contexte est plein.",
   stopped: "Arrêté.",

@@ -31,7 +31,7 @@ export default {
   ready: "モデルの準備ができました",
   thinking: "回答を作成しています",
   next: "待機中：「{question}」",
-  reading: "メッセージを読んでいます…",
+  pondering: "考えています…",
   length: "トークン数の上限で切れました。",
   full: "コンテキストがいっぱいになったため切れました。",
   stopped: "停止しました。",

@@ -31,7 +31,7 @@ export default {
   ready: "模型已就绪",
   thinking: "正在撰写回答",
   next: "等待中：“{question}”",
-  reading: "正在阅读你的消息…",
+  pondering: "正在思考…",
   length: "在 token 上限处截断。",
   full: "上下文已满，回答被截断。",
   stopped: "已停止。",

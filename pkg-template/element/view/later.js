@@ -1,12 +1,12 @@
-// The English texts of what is loaded when it is first needed: what is copied, waits, is read, attached, dictated or
-// deleted, and what went wrong.
+// The English texts of what is loaded when it is first needed: what is copied, waits, takes long, is attached, dictated
+// or deleted, and what went wrong.
 import { TEXTS } from "../texts.js";
 
 const LATER = {
   copied: "Copied",
   notCopied: "The browser did not let it be copied",
   next: "Waiting: “{question}”",
-  reading: "Reading your message…",
+  pondering: "Thinking…",
   cleared: "The conversation is deleted.",
   undo: "Undo",
   unkept: "The browser’s storage is full or denied: this conversation will not be here after a reload.",

@@ -120,18 +120,13 @@ const CSS = `
 p.math { overflow: auto hidden; }
 /* A shade at each edge beyond which there is more; at the ends what scrolls along covers it. */
 .scroller {
-  --end: var(--background) 1.1rem, transparent;
-  --more: color-mix(in srgb, var(--muted) 45%, transparent), transparent;
   overflow-x: auto;
   scrollbar-width: thin;
   border: 1px solid var(--line);
   border-radius: .75rem;
   background:
-    linear-gradient(90deg, var(--end)) 0 / 2.5rem local,
-    linear-gradient(-90deg, var(--end)) 100% / 2.5rem local,
-    linear-gradient(90deg, var(--more)) 0 / 1.1rem,
-    linear-gradient(-90deg, var(--more)) 100% / 1.1rem;
-  background-repeat: no-repeat;
+    linear-gradient(90deg, var(--background) 1rem, transparent 3rem calc(100% - 3rem), var(--background) calc(100% - 1rem)) local,
+    linear-gradient(90deg, var(--muted), transparent 1rem calc(100% - 1rem), var(--muted));
 }
 .text table { border-collapse: collapse; inline-size: max-content; min-inline-size: 100%; font-size: .94em; }
 .text :is(th, td) { padding: .5rem .9rem; text-align: start; vertical-align: top; max-inline-size: min(13.5rem, 42cqi); }
@@ -254,9 +249,6 @@ textarea:focus-visible { outline: 0; }
   @container (18rem <= inline-size < 30rem) {
     textarea { flex-basis: 0; order: 0; }
   }
-}
-@media (pointer: coarse) and (max-height: 34rem) {
-  .foot:has(textarea:focus) > :last-child { display: none; }
 }
 @media (pointer: coarse) {
   .icon, .round, .versions .icon { inline-size: 2.75rem; block-size: 2.75rem; }
