@@ -1966,10 +1966,13 @@ test("wide tables scroll by themselves, and their rows stay low", async () => {
   assert.ok(Math.max(...heights.slice(0, 2)) < 180, `${heights}`);
   const scroller = page.locator("tabloom-chat .scroller");
   await scroller.scrollIntoViewIfNeeded();
-  const { x, y, width, height } = await scroller.boundingBox();
-  /** A piece of the last row, below what it says. */
+  const { x, width, bottom } = await scroller.evaluate((scroller) => {
+    const { x, y, width } = scroller.getBoundingClientRect();
+    return { x, width, bottom: y + scroller.clientTop + scroller.clientHeight };
+  });
+  /** A piece of the last row, below what it says, above a scroll bar. */
   const piece = async (x) => {
-    const picture = await page.screenshot({ clip: { x, y: y + height - 5, width: 1, height: 1 } });
+    const picture = await page.screenshot({ clip: { x, y: bottom - 4, width: 1, height: 1 } });
     return picture.toString("hex");
   };
   const edges = async () => [await piece(x + 6), await piece(x + width - 7)];
