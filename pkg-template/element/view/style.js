@@ -126,7 +126,7 @@ p.math { overflow: auto hidden; }
   border-radius: .75rem;
   background:
     linear-gradient(90deg, var(--background) 1rem, transparent 3rem calc(100% - 3rem), var(--background) calc(100% - 1rem)) local,
-    linear-gradient(90deg, var(--muted), transparent 1rem calc(100% - 1rem), var(--muted));
+    linear-gradient(90deg, #8886, transparent 1rem calc(100% - 1rem), #8886);
 }
 .text table { border-collapse: collapse; inline-size: max-content; min-inline-size: 100%; font-size: .94em; }
 .text :is(th, td) { padding: .5rem .9rem; text-align: start; vertical-align: top; max-inline-size: min(13.5rem, 42cqi); }
