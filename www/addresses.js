@@ -1,5 +1,4 @@
 // What visitors paste, as names or addresses that models are loaded by.
-import { isAddress } from "./tabloom/models/address.js";
 import { $ } from "./dom.js";
 import { allowed } from "./loader.js";
 import { fill, texts } from "./texts.js";
@@ -9,8 +8,10 @@ const HUB = "https://huggingface.co/";
 const PAGE =
   /^https:\/\/huggingface\.co\/([\w.-]+\/[\w.-]+)(?:\/(?:tree|blob|resolve)\/([^/?#]+)\/?([^?#]*))?\/?(?:[?#].*)?$/;
 
-/** How a name on Hugging Face begins. */
-const NAME = /^(?:hf:)?[\w.-]+\/[\w.-]+(?:[:@/]|$)/;
+/** How a name begins: the package's own, or one on Hugging Face. */
+const NAME = /^(?:hf:)?[\w.-]+(?:\/[\w.-]+(?:[:@/]|$)|$)/;
+/** What an address has, and a word has not. */
+const ADDRESS = /^[a-z][\w+.-]*:|[/?#]/i;
 /** The end of files that are no model, or only a part of one. */
 const OTHER = /\.(?:safetensors|bin|onnx|pth?|ckpt|json|txt|md|html?|pdf|zip|gz|tar)$/i;
 
@@ -34,22 +35,16 @@ export function sourceOf(text) {
  *
  * @param {string} source
  */
-export async function refusal(source) {
-  const address = isAddress(source);
-  // Where the list cannot be fetched, loading says what is wrong.
-  const known = () =>
-    import("./tabloom/models/registry.js").then(
-      ({ REGISTRY }) => Object.hasOwn(REGISTRY, source),
-      () => true,
-    );
-  const named = address ? URL.canParse(source, document.baseURI) : NAME.test(source) || (await known());
-  if (!named) return fill(texts.loader.unnamed, { name: source });
-  if (address && !allowed(source)) return `${$("about-address").textContent}`;
-  // A repository may be called like a file.
+export function refusal(source) {
+  const isName = NAME.test(source);
+  const isAddress = ADDRESS.test(source) && URL.canParse(source, document.baseURI);
+  if (!isName && !isAddress) return fill(texts.loader.unnamed, { name: source });
+  if (!isName && !allowed(source)) return `${$("about-address").textContent}`;
   const [path] = source.split(/[?#]/);
+  // A repository may be called like a file.
   const [file = ""] = path
     .split("/")
-    .slice(address ? 0 : 2)
+    .slice(isName ? 2 : 0)
     .slice(-1);
   return OTHER.test(file) ? fill(texts.loader.noFile, { file }) : "";
 }

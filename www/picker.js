@@ -63,8 +63,8 @@ export class Picker {
   }
 
   /** @param {string} source a name or an address; what can be none is told beside it */
-  async #enter(source) {
-    const why = await refusal(source);
+  #enter(source) {
+    const why = refusal(source);
     refuse(why);
     if (!why) this.#use(source);
   }

@@ -2,7 +2,7 @@
 import { unlessAborted } from "../abort.js";
 import { unsupported } from "./errors.js";
 
-/** @import { Model } from "./language-model.js" */
+/** @import { LanguageModelAvailability } from "../types.js" */
 
 /** What permissions policies call the Prompt API. */
 const FEATURE = "language-model";
@@ -22,7 +22,7 @@ export function expectAllowed() {
  * Throws where the model cannot run, or would be downloaded and the visitor has not touched the page yet. In workers
  * nobody can.
  *
- * @param {Model} model
+ * @param {{availability: () => Promise<LanguageModelAvailability>}} model
  * @param {AbortSignal} [signal]
  */
 export async function expectActivation(model, signal) {

@@ -4,7 +4,8 @@ import { STORY, text } from "./tabs.mjs";
 
 /** Streams by name. */
 const STREAMS = {
-  greedy: { ...STORY.params, logprobs: true, top_logprobs: 2 },
+  // Beyond its end: drafts make the story itself a matter of a moment.
+  greedy: { ...STORY.params, logprobs: true, top_logprobs: 2, ignore_eos: true, max_tokens: 260 },
   seeded: { ...STORY.params, temperature: 1, seed: 11, ignore_eos: true, max_tokens: 120 },
   "two choices": {
     ...STORY.params,
@@ -35,7 +36,7 @@ export async function undisturbed(session) {
   const [tab] = await visitor.tabs(1, { host: "private" });
   const expected = { whole: await tab.ask(WHOLE), embeddings: await embeddings(tab) };
   for (const [name, params] of Object.entries(STREAMS)) expected[name] = await tab.ask(params);
-  assert.equal(text(expected.greedy), STORY.answer);
+  assert.ok(text(expected.greedy).startsWith(STORY.answer));
   await visitor.close();
   return expected;
 }
