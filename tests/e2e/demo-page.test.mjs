@@ -1273,7 +1273,7 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
 });
 
 test("who reads back while an answer grows stays there, and finds back to the end", async () => {
-  const { page } = await fresh({ viewport: { width: 400, height: 400 } });
+  const { page } = await fresh({ viewport: { width: 400, height: 320 } });
   await begin(page, STORY);
   const log = page.locator("#conversation .log");
   const more = async (characters) => {
@@ -1289,7 +1289,7 @@ test("who reads back while an answer grows stays there, and finds back to the en
   const latest = page.getByRole("button", { name: "Go to the end" });
   await latest.waitFor();
   const top = await log.evaluate((log) => log.scrollTop);
-  await page.setViewportSize({ width: 400, height: 380 });
+  await page.setViewportSize({ width: 400, height: 300 });
   await answered(page);
   assert.ok((await log.evaluate((log) => log.scrollTop)) <= top + 1);
   await latest.click();
@@ -1686,7 +1686,7 @@ describe("the playground", () => {
     await page.locator("#schema").fill('{"type": "nonsense"}');
     await page.locator("#play-run").click();
     await verdict.filter({ hasText: "An dieses Schema lassen sich Antworten nicht binden." }).waitFor();
-    assert.match(await verdict.locator("small[lang=en]").textContent(), /nonsense$/);
+    assert.match(await verdict.locator("small[lang=en]").textContent(), /found "nonsense", expected array/);
     await page.context().close();
   });
 
@@ -1697,7 +1697,10 @@ describe("the playground", () => {
     await page.locator("#schema").fill('{"type": "nonsense"}');
     await page.locator("#play-run").click();
     await page.locator("#verdict.bad").waitFor();
-    assert.match(await page.locator("#verdict").textContent(), /^Answers cannot be held to this schema\. .*nonsense$/);
+    assert.match(
+      await page.locator("#verdict").textContent(),
+      /^Answers cannot be held to this schema\. .*found "nonsense", expected array/,
+    );
     await page.locator("#schema").fill("{");
     await page.locator("#play-run").click();
     assert.equal(await page.locator("#verdict").textContent(), "", "what was said of another schema is gone");

@@ -292,6 +292,7 @@ class Visit {
   #leave(tab) {
     const { world, browser, climate } = this;
     const { page } = tab;
+    if (tab.isLeft) return;
     tab.leave();
     // The lock of an engine that was just released waits for a timer; the host has heard of it.
     if (world.now - tab.released < 1000) return;
