@@ -393,8 +393,8 @@ async function keepOld([store, address, record, bytes]) {
     [`${address}?tabloom-used`]: "1795804682190",
   });
   const cache = store === "cache" && (await caches.open("tabloom"));
-  const root = await navigator.storage.getDirectory();
-  const folder = store === "opfs" && (await root.getDirectoryHandle("tabloom", { create: true }));
+  const root = store === "opfs" && (await navigator.storage.getDirectory());
+  const folder = root && (await root.getDirectoryHandle("tabloom", { create: true }));
   for (const [key, content] of entries) {
     if (cache) await cache.put(key, new Response(content));
     if (!folder) continue;
