@@ -409,7 +409,7 @@ for (const [store, testHere] of /** @type {const} */ ([
   ["opfs", testBeyondWebkit("disk")],
 ])) {
   testHere(`what another version has kept loads without network (${store})`, async () => {
-    const address = new URL(`models/nowhere/old-${store}.gguf`, page.url()).href;
+    const address = new URL(`models/nowhere/old-${store}.gguf`, session.server.url).href;
     await page.evaluate(keepOld, [store, address, RECORD, [...ggufModel(64)]]);
     const { before, info, after } = await page.evaluate(
       async ([store, address]) => {
