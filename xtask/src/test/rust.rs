@@ -60,17 +60,16 @@ pub fn native() -> Result<Tally> {
     let targets = TestTargets::read()?;
     let mut tally = Tally::default();
     let test = |what| cargo::build(what).arg("test").limit(NATIVE_LIMIT);
-    let unit = test("unit tests").args(["--package", "tabloom", "--lib"]).args(UNOPTIMISED);
-    // With the settings of the native tests: those of tabloom's would compile its library once more.
-    let others =
-        test("unit tests of other crates").args(CRATES).args(["--exclude", "tabloom", "--lib"]);
+    // Of all crates at once: without tabloom, and so without its tests' needs, what it depends on would have other
+    // features, and be compiled once more.
+    let unit = test("unit tests").args(CRATES).arg("--lib").args(UNOPTIMISED);
     let native = test("native tests")
         .args(CRATES)
         .args(["--no-fail-fast", "--bins", "--examples"])
         .args(test_flags(&targets.pure));
     let documentation = test("documentation tests").args(CRATES).arg("--doc");
     let adapter = tools::lavapipe()?;
-    let tests = [unit, others, native, documentation];
+    let tests = [unit, native, documentation];
     let outcomes = tests.map(|tests| watch(adapter.select(tests), &mut tally));
     let mut failed: Vec<_> = outcomes.into_iter().filter_map(Result::err).collect();
     ensure!(
