@@ -2437,6 +2437,29 @@ describe("the choice of a model", () => {
   });
 });
 
+test("with large text a phone's list of conversations has rows", async () => {
+  const { page } = await fresh({ viewport: { width: 390, height: 844 } });
+  const messages = [{ role: "user", content: "Who?" }];
+  const kept = Array.from({ length: 9 }, (_, n) => ({ title: `Number ${n}`, messages }));
+  await keep(page, kept);
+  await page.reload();
+  await page.locator("#show-history").click();
+  const list = page.locator("#conversation-list");
+  for (const size of ["100%", "150%", "200%"]) {
+    await page.evaluate((size) => (document.documentElement.style.fontSize = size), size);
+    const { height } = await list.evaluate((list) => list.getBoundingClientRect());
+    assert.ok(height > 844 / 4, `${height} px at ${size}`);
+    const foot = page.locator("#conversations .foot");
+    const [below, above] = await Promise.all(
+      [foot, list].map((part) => part.evaluate((e) => e.getBoundingClientRect())),
+    );
+    assert.ok(below.top >= above.bottom - 1, `the list reaches ${above.bottom - below.top} px too far at ${size}`);
+  }
+  await page.getByRole("button", { name: "Number 3" }).first().click();
+  await page.locator(MESSAGES, { hasText: "Who?" }).waitFor();
+  await page.context().close();
+});
+
 describe("for everybody", () => {
   test("what is short or narrow scrolls, and the welcome begins at its top", async () => {
     const { page } = await fresh({ viewport: { width: 844, height: 390 } });
