@@ -42,9 +42,10 @@ export function refusal(source) {
   if (!isName && !allowed(source)) return `${$("about-address").textContent}`;
   const [path] = source.split(/[?#]/);
   // A repository may be called like a file.
-  const [file = ""] = path
-    .split("/")
-    .slice(isName ? 2 : 0)
-    .slice(-1);
+  const file =
+    path
+      .split("/")
+      .slice(isName ? 2 : 0)
+      .at(-1) ?? "";
   return OTHER.test(file) ? fill(texts.loader.noFile, { file }) : "";
 }

@@ -186,13 +186,13 @@ impl Tools {
                         (tools.required, tools.single) = (true, true);
                     }
                     (PickKind::AllowedTools, None, Some(allowed)) => tools.allow_some(allowed)?,
-                    (PickKind::Function, ..) => {
-                        let expected = "function and nothing else beside the type";
-                        return Err(invalid("tool_choice", "other fields", expected));
-                    }
-                    (PickKind::AllowedTools, ..) => {
-                        let expected = "allowed_tools and nothing else beside the type";
-                        return Err(invalid("tool_choice", "other fields", expected));
+                    (kind, ..) => {
+                        let field = match kind {
+                            PickKind::Function => "function",
+                            PickKind::AllowedTools => "allowed_tools",
+                        };
+                        let expected = format!("{field} and nothing else beside the type");
+                        return Err(invalid("tool_choice", "other fields", &expected));
                     }
                 }
             }
