@@ -74,7 +74,7 @@ for (const rung of SHARING) {
 
     afterEach(() => visitor?.close());
 
-    /** Tabs that have begun to load, one after the other: the first one has the host. */
+    /** Tabs that have begun to load, one after the other: the first one has the host, which downloads. */
     async function waiting(count, options = { host: rung }) {
       const tabs = [];
       while (tabs.length < count) {
@@ -83,6 +83,8 @@ for (const rung of SHARING) {
         await hears(tab);
         tabs.push(tab);
       }
+      // A tab hears of earlier stages, too.
+      await until("the beginning of the download", async () => downloads.length > 0);
       return tabs;
     }
 
