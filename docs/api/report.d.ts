@@ -232,7 +232,6 @@ export declare function unquote(content: string): {
 
 // element/texts.d.ts
 export declare const TEXTS: {
-    locale: string;
     conversation: string;
     user: string;
     assistant: string;
@@ -255,9 +254,6 @@ export declare const TEXTS: {
     older: string;
     newer: string;
     latest: string;
-    connecting: string;
-    download: string;
-    compile: string;
     ready: string;
     thinking: string;
     length: string;
@@ -266,9 +262,7 @@ export declare const TEXTS: {
     forgotten: string;
     problem: string;
     retry: string;
-    processor: string;
     attach: string;
-    attachments: string;
     read: string;
 };
 
@@ -367,7 +361,6 @@ export declare class Follower {
 
 // element/view/later.d.ts
 export declare const ALL: {
-    locale: string;
     conversation: string;
     user: string;
     assistant: string;
@@ -390,9 +383,6 @@ export declare const ALL: {
     older: string;
     newer: string;
     latest: string;
-    connecting: string;
-    download: string;
-    compile: string;
     ready: string;
     thinking: string;
     length: string;
@@ -401,12 +391,9 @@ export declare const ALL: {
     forgotten: string;
     problem: string;
     retry: string;
-    processor: string;
     attach: string;
-    attachments: string;
     read: string;
 } & {
-    locale: string;
     conversation: string;
     user: string;
     assistant: string;
@@ -429,9 +416,6 @@ export declare const ALL: {
     older: string;
     newer: string;
     latest: string;
-    connecting: string;
-    download: string;
-    compile: string;
     ready: string;
     thinking: string;
     length: string;
@@ -440,17 +424,20 @@ export declare const ALL: {
     forgotten: string;
     problem: string;
     retry: string;
-    processor: string;
     attach: string;
-    attachments: string;
     read: string;
+    locale: string;
     copied: string;
     notCopied: string;
     next: string;
+    connecting: string;
+    download: string;
+    compile: string;
     pondering: string;
     cleared: string;
     undo: string;
     unkept: string;
+    attachments: string;
     attached: string;
     detach: string;
     pasted: string;
@@ -468,6 +455,7 @@ export declare const ALL: {
     dictate: string;
     listening: string;
     notHeard: string;
+    processor: string;
     noGpu: string;
     interrupted: string;
     unfetched: string;
@@ -495,11 +483,12 @@ export declare class Message {
     begin(): void;
     grow(): void;
     end(): void;
-    mark({ recent, last, edited, voice }: {
+    mark({ recent, last, edited, voice, busy }: {
         recent: boolean;
         last: boolean;
         edited: boolean;
         voice: boolean;
+        busy: boolean;
     }): void;
     show(): Element[];
 }

@@ -46,12 +46,12 @@ export class Chat {
       },
       start: () => this.start(),
       again: (i) => this.again(i),
-      edit: (i) => {
-        if (!this.busy) this.editing.begin(i);
+      edit: (i) => this.editing.begin(i),
+      continue: () => {
+        this.editing.end();
+        this.#answering.answer(this.conversation.messages.at(-1));
       },
-      continue: () => this.#continue(),
       version: (i, version) => {
-        if (this.busy) return;
         this.editing.end();
         this.conversation.choose(i, version);
       },
@@ -207,17 +207,8 @@ export class Chat {
    * @param {number} i
    */
   again(i) {
-    if (this.busy) return;
     this.editing.end();
     this.conversation.branch(this.conversation.messages[i].role === "user" ? i + 1 : i);
     this.#answering.answer();
-  }
-
-  /** Goes on with an answer that was stopped. */
-  #continue() {
-    const message = this.conversation.messages.at(-1);
-    if (this.busy || message?.role !== "assistant") return;
-    this.editing.end();
-    this.#answering.answer(message);
   }
 }

@@ -1,4 +1,4 @@
-import { TEXTS } from "./texts.js";
+import { ALL as TEXTS } from "./view/later.js";
 
 /**
  * A text with what it leaves open, in braces, filled in.

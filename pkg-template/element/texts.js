@@ -1,7 +1,5 @@
 /** The element's texts, with those of `view/later.js`; a page in another language changes them. */
 export const TEXTS = {
-  /** How numbers are written. */
-  locale: "en",
   conversation: "Conversation",
   user: "You",
   assistant: "Assistant",
@@ -24,9 +22,6 @@ export const TEXTS = {
   older: "Previous version",
   newer: "Next version",
   latest: "Go to the end",
-  connecting: "Starting…",
-  download: "Loading the model",
-  compile: "Preparing the model",
   ready: "The model is ready",
   thinking: "The answer is being written",
   length: "Cut off at the token limit.",
@@ -35,8 +30,6 @@ export const TEXTS = {
   forgotten: "The model no longer sees what is above: it did not fit into the context.",
   problem: "Something went wrong",
   retry: "Try again",
-  processor: "Use the processor (slow)",
   attach: "Attach text files",
-  attachments: "Attached",
   read: "Read aloud",
 };

@@ -36,7 +36,7 @@ async function prepare(folder) {
   const { Rendered } = await import(`${folder}render.js`);
   const { RENDERERS } = await import(`${folder}renderers.js`);
   const NAMES =
-    "P H3 H4 H5 H6 HR DIV SPAN BUTTON SVG PATH PRE CODE BLOCKQUOTE UL OL LI TABLE THEAD TBODY TR TH TD A EM STRONG DEL BR".split(
+    "P H3 H4 H5 H6 HR DIV SPAN BUTTON SVG PATH PRE CODE BLOCKQUOTE UL OL LI TABLE THEAD TBODY TR TH TD A EM STRONG DEL BR SUB SUP".split(
       " ",
     );
   const ATTRIBUTES = "class part tabindex type aria-label aria-hidden viewBox d start href target rel".split(" ");
@@ -155,6 +155,14 @@ test("Markdown is what it should be", async () => {
   const plain = (text) => text.replace(/LINK (href="[^"]*")/g, "$1 LINK").replaceAll(/>\s+</g, "><");
   const wanted = HTML.replaceAll("\n<", "<");
   assert.equal(plain(short), plain(wanted));
+});
+
+test("what is lowered or raised is shown so; a tag that is left open, or holds another, is text", async () => {
+  const html = await page.evaluate(
+    () => shown("H<sub>2</sub>O, x<sup>n</sup>, <sup>*a*</sub> <sub><br></sub>").innerHTML,
+  );
+  const left = "&lt;sup&gt;<em>a</em>&lt;/sub&gt; &lt;sub&gt;<br>&lt;/sub&gt;";
+  assert.equal(html, `<p>H<sub>2</sub>O, x<sup>n</sup>, ${left}</p>`);
 });
 
 test("a text that is cut anywhere ends as the whole does", async () => {
@@ -513,6 +521,8 @@ class Author {
       "<script>",
       "<img src=x onerror=alert(1)>",
       "<br>",
+      "<sub>",
+      "</sub>",
       "|",
       "|-|\n",
       "-",
@@ -618,6 +628,8 @@ const REPEATED = [
   "`a``b```c````",
   "https://",
   "<https://",
+  "<sub>",
+  "<sub>a",
   "> ",
   "- ",
   "1. ",

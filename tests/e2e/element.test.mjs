@@ -787,6 +787,42 @@ test("who looks at another version of an early answer stays at it", async () => 
   await chat.getByRole("button", { name: "Go to the end" }).waitFor({ state: "hidden" });
 });
 
+test("what has to wait until an answer is there says so; a question is edited meanwhile, and asked then", async () => {
+  const { page, chat, input } = await fake();
+  await page.evaluate(() => {
+    const versions = [[{ role: /** @type {const} */ ("assistant"), content: "Before." }], null];
+    chat.messages = [
+      { role: "user", content: "one" },
+      { role: "assistant", content: "First.", versions },
+    ];
+  });
+  await input.fill("two");
+  await input.press("Enter");
+  await page.waitForFunction(() => answers.length === 1);
+  const first = chat.getByRole("article").nth(1);
+  for (const name of ["Regenerate", "Previous version"]) {
+    const button = first.getByRole("button", { name });
+    assert.equal(await button.getAttribute("aria-disabled"), "true", name);
+    assert.equal(await button.getAttribute("title"), "The answer is being written", name);
+    await button.dispatchEvent("click");
+    assert.equal(await first.locator(".text").textContent(), "First.");
+  }
+  assert.ok(await first.getByRole("button", { name: "Copy answer" }).isEnabled());
+  await chat.getByRole("button", { name: "Edit question" }).first().click();
+  assert.equal(await input.inputValue(), "one");
+  await input.fill("another");
+  await input.press("Enter");
+  await chat.locator("[part=next]", { hasText: "another" }).waitFor();
+  await page.evaluate(() => {
+    answers[0].say("Second.");
+    answers[0].end();
+  });
+  await answerOf(page, 2, "Third.");
+  assert.deepEqual(await page.evaluate(() => answers[1].params.messages), [{ role: "user", content: "another" }]);
+  const again = first.getByRole("button", { name: "Regenerate" });
+  assert.deepEqual([await again.isEnabled(), await again.getAttribute("title")], [true, "Regenerate"]);
+});
+
 test("what was edited or answered again stays as a version, with all that followed", async () => {
   const { page, chat, input } = await fake();
   const latest = chat.getByRole("button", { name: "Go to the end" });
@@ -1512,6 +1548,18 @@ test("a failed answer is told, its question stays, and is answered on request", 
   });
   assert.equal(await answered(page), "yes");
   assert.deepEqual(await page.evaluate(() => answers[1].params.messages), [{ role: "user", content: "one" }]);
+});
+
+test("where the words for an error cannot be loaded, its own are told, and the processor is not offered", async () => {
+  const { page, chat, input } = await fake();
+  await page.route("**/element/view/problems.js", (route) => route.abort());
+  await input.fill("one");
+  await input.press("Enter");
+  await page.waitForFunction(() => answers.length === 1);
+  await page.evaluate(() => answers[0].fail("the model is tired", "tired"));
+  const alert = chat.getByRole("alert");
+  await alert.filter({ hasText: "the model is tired" }).waitFor();
+  assert.deepEqual(await alert.getByRole("button").allTextContents(), ["Try again"]);
 });
 
 test("a model that is not there is explained, and loaded once it is", async () => {

@@ -3,7 +3,7 @@ import { RENDERERS } from "./renderers.js";
 
 /**
  * @typedef {string | Span} Inline
- * @typedef {{type: "em" | "strong" | "del", inside: Inline[]}
+ * @typedef {{type: "em" | "strong" | "del" | "sub" | "sup", inside: Inline[]}
  *   | {type: "code", text: string}
  *   | {type: "math", text: string}
  *   | {type: "break"}
@@ -24,6 +24,7 @@ const MOST_OPEN = 32;
 const PUNCTUATION = /[\p{P}\p{S}]/u;
 const ESCAPABLE = /[!-/:-@[-`{-~]/;
 const BREAK = /<br[ \t]*\/?>/iy;
+const SCRIPT = /<(su[bp])>([^<]+)<\/\1>/y;
 const ANGLED = /<([a-z]+:[^\s<>]*)>/iy;
 const BARE = /https?:\/\/[^\s<>`[\]]+/iy;
 /** Formulas, of bounded length so that each is found in bounded time. Dollars of prices make none. */
@@ -308,11 +309,12 @@ class Reader {
 
   #angle() {
     const text = this.#text;
-    BREAK.lastIndex = ANGLED.lastIndex = this.#at;
-    const rule = BREAK.exec(text);
+    BREAK.lastIndex = SCRIPT.lastIndex = ANGLED.lastIndex = this.#at;
+    const rule = BREAK.exec(text) ?? SCRIPT.exec(text);
     if (rule) {
-      this.#put({ type: "break" });
-      this.#at += rule[0].length;
+      const [{ length }, type, raised] = rule;
+      this.#put(raised ? { type: /** @type {"sup"} */ (type), inside: [raised] } : { type: "break" });
+      this.#at += length;
       return true;
     }
     const angled = ANGLED.exec(text);

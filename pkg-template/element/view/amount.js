@@ -1,4 +1,4 @@
-import { TEXTS } from "../texts.js";
+import { ALL as TEXTS } from "./later.js";
 
 /**
  * How much of a model is loaded: the bytes of its download, or the share of what comes then.

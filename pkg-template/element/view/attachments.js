@@ -1,5 +1,4 @@
 import { html } from "../dom.js";
-import { TEXTS } from "../texts.js";
 
 /** @import { Tray } from "./tray.js" */
 /** @import { Owner } from "./types.js" */
@@ -14,7 +13,7 @@ export const QUOTED = /^`[^`\n]+`:\n```/;
 /** What is attached to the next question: chosen, dropped or pasted. The tray for it is loaded with the first. */
 export class Attachments {
   /** @readonly */
-  list = html("ul", { class: "attachments", part: "attachments", "aria-label": TEXTS.attachments, hidden: "" });
+  list = html("ul", { class: "attachments", part: "attachments", hidden: "" });
   /** @readonly */
   picker = html("input", { type: "file", multiple: "", hidden: "" });
   /** @readonly */

@@ -1,15 +1,21 @@
-// The English texts of what is loaded when it is first needed: what is copied, waits, takes long, is attached, dictated
-// or deleted, and what went wrong.
+// The English texts of what is loaded when it is first needed: what is loading, is copied, waits, takes long, is
+// attached, dictated or deleted, and what went wrong.
 import { TEXTS } from "../texts.js";
 
 const LATER = {
+  /** How numbers are written. */
+  locale: "en",
   copied: "Copied",
   notCopied: "The browser did not let it be copied",
   next: "Waiting: “{question}”",
+  connecting: "Starting…",
+  download: "Loading the model",
+  compile: "Preparing the model",
   pondering: "Thinking…",
   cleared: "The conversation is deleted.",
   undo: "Undo",
   unkept: "The browser’s storage is full or denied: this conversation will not be here after a reload.",
+  attachments: "Attached",
   attached: "{name} is attached",
   detach: "Remove {name}",
   pasted: "Pasted text",
@@ -27,6 +33,7 @@ const LATER = {
   dictate: "Dictate, recognised on this device",
   listening: "Listening",
   notHeard: "The browser did not let you dictate. Let the page use the microphone, and try again.",
+  processor: "Use the processor (slow)",
   noGpu:
     "This browser offers no WebGPU, which the model is made for. Use the processor, or a current Chrome, Edge or Safari.",
   interrupted: "The page ended while the model was loading, maybe for lack of memory. Close other tabs, and try again.",

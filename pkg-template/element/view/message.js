@@ -75,10 +75,10 @@ export class Message {
   /**
    * Shows what is possible and what is so, beside the text.
    *
-   * @param {{recent: boolean, last: boolean, edited: boolean, voice: boolean}} place recent: the last question and
-   *   its answer; voice: whether there is one to read it
+   * @param {{recent: boolean, last: boolean, edited: boolean, voice: boolean, busy: boolean}} place recent: the
+   *   last question and its answer; voice: whether there is one to read it; busy: whether an answer is awaited
    */
-  mark({ recent, last, edited, voice }) {
+  mark({ recent, last, edited, voice, busy }) {
     const { role, end, versions = [null] } = this.said;
     this.element.classList.toggle("recent", recent);
     this.element.classList.toggle("edited", edited);
@@ -96,7 +96,11 @@ export class Message {
     };
     for (const [name, is] of Object.entries(possible)) {
       const button = /** @type {HTMLButtonElement | null} */ (this.#actions.querySelector(`[data-do=${name}]`));
-      if (button) button[button.parentNode === this.#versions ? "disabled" : "hidden"] = !is;
+      if (!button) continue;
+      button[button.parentNode === this.#versions ? "disabled" : "hidden"] = !is;
+      if (name === "read") continue;
+      button.ariaDisabled = `${busy}`;
+      button.title = busy ? TEXTS.thinking : /** @type {string} */ (button.ariaLabel);
     }
   }
 

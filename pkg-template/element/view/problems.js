@@ -1,3 +1,4 @@
+import { html } from "../dom.js";
 import { ALL as TEXTS } from "./later.js";
 
 /** The codes of errors, by the text that says what a visitor can do. */
@@ -40,7 +41,11 @@ export function sentenceOf({ code, message, cause }) {
 export function showProblem(box, error) {
   const [, text] = box.querySelectorAll("p");
   text.textContent = sentenceOf(error);
-  /** @type {HTMLElement} */ (box.querySelector("[data-do=processor]")).hidden = error.code !== "no_gpu";
+  box.querySelector("[data-do=processor]")?.remove();
+  if (error.code === "no_gpu") {
+    const attributes = { type: "button", class: "pill", part: "button processor", "data-do": "processor" };
+    box.querySelector("[data-do=retry]")?.after(html("button", attributes, TEXTS.processor));
+  }
   // In its own words, for those who look.
   box.title = (error.cause ?? error).message;
 }

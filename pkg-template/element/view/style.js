@@ -229,7 +229,8 @@ button { font: inherit; color: inherit; cursor: pointer; -webkit-tap-highlight-c
 .code .icon:hover { background: var(--line); }
 .round { flex: none; inline-size: 2.3rem; block-size: 2.3rem; border-radius: 50%; }
 .pale { color: var(--muted); }
-:disabled { opacity: .4; pointer-events: none; }
+:disabled, [aria-disabled=true] { opacity: .4; }
+:disabled { pointer-events: none; }
 .chat [aria-pressed=true]:enabled { background: var(--bubble); color: var(--accent); }
 svg { inline-size: 1.15rem; block-size: 1.15rem; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; }
 .stop svg { fill: currentColor; }
@@ -266,7 +267,7 @@ textarea:focus-visible { outline: 0; }
   .scroller { background: none; }
   .track { border: 1px solid; }
   .track i, .dots i { background: Highlight; forced-color-adjust: none; }
-  :disabled { opacity: 1; color: GrayText; }
+  :disabled, [aria-disabled=true] { opacity: 1; color: GrayText; }
   [aria-pressed=true] { outline: 2px solid Highlight; }
 }
 @media print {

@@ -42,6 +42,7 @@ export class Tray {
     const { list, area } = attachments;
     adoptStyle(list);
     area.dataset.drop = TEXTS.drop;
+    list.ariaLabel = TEXTS.attachments;
     area.addEventListener("dragleave", ({ relatedTarget }) => {
       if (!area.contains(/** @type {Node | null} */ (relatedTarget))) this.drag("leave", []);
     });

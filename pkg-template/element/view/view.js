@@ -53,18 +53,12 @@ export class View {
     html("div", {}, html("span", { id: "stage" }), html("span"), button("stop", "plain", TEXTS.cancel)),
     html("div", { class: "track", part: "progress", role: "progressbar", "aria-labelledby": "stage" }, html("i")),
   );
-  #problemText = html("p");
   #problem = html(
     "div",
     { class: "problem", part: "error", role: "alert", hidden: "" },
     html("p", { class: "title" }, TEXTS.problem),
-    this.#problemText,
-    html(
-      "div",
-      { class: "buttons" },
-      button("retry", "pill", TEXTS.retry),
-      button("processor", "pill", TEXTS.processor),
-    ),
+    html("p"),
+    html("div", { class: "buttons" }, button("retry", "pill", TEXTS.retry)),
   );
   #editing = html(
     "p",
@@ -228,7 +222,7 @@ export class View {
     if (error) {
       await import("./problems.js").then(
         ({ showProblem }) => showProblem(this.#problem, error),
-        () => (this.#problemText.textContent = error.message),
+        () => (this.#problem.children[1].textContent = error.message),
       );
       if (error !== this.#shown) return;
     }
@@ -301,7 +295,7 @@ export class View {
     // Voices that are not the device's would send the text to a server.
     const voice = Boolean(globalThis.speechSynthesis?.getVoices().some(({ localService }) => localService));
     for (const [i, message] of this.#messages.entries()) {
-      message.mark({ voice, recent: i >= question, last: i === last, edited: i === this.#edited });
+      message.mark({ voice, busy: this.#busy, recent: i >= question, last: i === last, edited: i === this.#edited });
     }
     this.#empty.hidden = last >= 0;
     this.#clear.hidden = last < 0;
@@ -339,7 +333,7 @@ export class View {
   #clicked(event) {
     const target = /** @type {Element} */ (event.target).closest("button");
     // Buttons in a slot are the page's.
-    if (!target || !this.#root.contains(target)) return;
+    if (!target || !this.#root.contains(target) || target.ariaDisabled === "true") return;
     const name = target.dataset.do;
     if (!name) {
       const code = target.closest(".code")?.querySelector("pre")?.textContent;
