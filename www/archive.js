@@ -17,7 +17,8 @@
  */
 
 /**
- * @typedef {Entry & {messages: Message[], settings?: Partial<import("./settings.js").Values>}} Conversation
+ * @typedef {Entry & {messages: Message[], settings?: Partial<import("./settings.js").Values>, enough?: boolean}} Conversation
+ *   enough: whether nobody wants to be told again that it is long
  */
 
 const DATABASE = "tabloom-demo";

@@ -18,8 +18,10 @@ const LONG = 0.6;
 /**
  * What this device makes of the suggested models, and which of them it can be expected to run. The best is the largest
  * that fits surely, or else the largest that is on the device already, or the smallest; null where none may fit.
+ *
+ * @param {Pick<import("./loader.js").Loader, "onCpu">} loader
  */
-export async function suggestions() {
+export async function suggestions(loader) {
   const models = SUGGESTED.map(({ address, bytes }) => ({ model: address, bytes }));
   const probe = await Engine.probe({ models });
   const all = SUGGESTED.map((model, i) => {
@@ -28,7 +30,7 @@ export async function suggestions() {
     return { ...model, memory: neededBytes ?? model.bytes, fit: fit(probed, probe.memory), fits, stored };
   });
   // The probe is of the GPU. The CPU is quick enough for the smallest.
-  const onCpu = !probe.gpu.available || probe.gpu.software;
+  const onCpu = loader.onCpu || !probe.gpu.available || probe.gpu.software;
   const fitting = all.filter(({ gpu, memory, fits }) =>
     onCpu ? !gpu && memory <= probe.memory.budgetBytes : fits !== "no",
   );
@@ -85,8 +87,6 @@ export class Better {
   #dialog = $("upgrade");
   /** @type {ReturnType<typeof suggestions> | undefined} */
   #suggestions;
-  /** Ids of the conversations of which nobody wants to be told again that they are long. */
-  #told = new Set();
 
   /**
    * @param {import("./loader.js").Loader} loader
@@ -108,9 +108,9 @@ export class Better {
     );
     $("enough").title = $("enough").ariaLabel = texts.chat.dismiss;
     $("enough").addEventListener("click", (/** @type {UIEvent} */ event) => {
-      this.#told.add(this.#chat.conversation.id);
+      this.#chat.conversation.enough = true;
+      this.#chat.keep();
       this.#chat.focus(event);
-      this.#update();
     });
     for (const id of ["close-upgrade", "cancel-upgrade"]) $(id).addEventListener("click", () => this.#dialog.close());
     $("upgrade-form").addEventListener("submit", (/** @type {Event} */ event) => {
@@ -124,13 +124,13 @@ export class Better {
     const builtIn = () => this.#loader.source === BUILT_IN && Boolean(this.#loader.current);
     const best = builtIn() ? await this.#best() : null;
     // What is so now, and was not before.
-    const { id, messages } = this.#chat.conversation;
+    const { messages, enough } = this.#chat.conversation;
     const [question, answer] = messages.slice(-2);
     // The built-in model makes nothing of a text that it is asked about.
     const attached = question?.role === "user" && unquote(question.content).quotes.length > 0;
     const gaveUp = answer?.role === "assistant" && (attached || GAVE_UP.test(answer.content)) && !this.#chat.busy;
     const welcome = messages.length === 0;
-    const long = builtIn() && !welcome && this.#chat.share >= LONG && !this.#told.has(id);
+    const long = builtIn() && !welcome && this.#chat.share >= LONG && !enough;
     const loadable = best !== null && (best.stored || navigator.onLine);
     const offered = builtIn() && loadable && (welcome || gaveUp || long);
     $("get-better").hidden = !offered;
@@ -144,13 +144,13 @@ export class Better {
   }
 
   async #best() {
-    this.#suggestions ??= suggestions();
+    this.#suggestions ??= suggestions(this.#loader);
     return (await this.#suggestions).best;
   }
 
   /** Shows what would be loaded, and lets the visitor choose. */
   async #open() {
-    const { fitting, best, onCpu } = await suggestions();
+    const { fitting, best, onCpu } = await suggestions(this.#loader);
     write($("slow"), onCpu ? texts.picker.memoryOnCpu : "");
     const loadable = fitting.filter(({ stored }) => stored || navigator.onLine);
     $("upgrades").replaceChildren(...loadable.map((model) => choice(model, model === best, this.#loader.rate)));

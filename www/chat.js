@@ -276,6 +276,11 @@ export class Chat extends EventTarget {
     if (!this.busy) this.#view.send(text);
   }
 
+  /** @param {string} text for the visitor, until something is asked or another conversation is shown */
+  tell(text) {
+    this.#view.view.tell(text);
+  }
+
   /** @param {File[]} files text files to ask about */
   attach(files) {
     $("tab-chat").click();
@@ -395,6 +400,11 @@ export class Chat extends EventTarget {
     this.#view.update();
     if (this.conversation.messages.length === 0) return;
     this.conversation.settings = this.#settings.own;
+    this.keep();
+  }
+
+  /** Has the conversation that is shown kept as it is. */
+  keep() {
     const { conversation } = this;
     this.dispatchEvent(new CustomEvent("change", { detail: { conversation, shown: true } }));
   }

@@ -3,7 +3,7 @@ import { Engine } from "./tabloom/index.js";
 import { icon } from "./tabloom/element/parts.js";
 import { ordered, textsOf } from "./archive.js";
 import { $, button, html, write } from "./dom.js";
-import { conversationIn, saveAllAsJson, saveAsJson, saveAsMarkdown, valuesIn } from "./exchange.js";
+import { contentOf, conversationIn, saveAllAsJson, saveAsJson, saveAsMarkdown, valuesIn } from "./exchange.js";
 import { offer } from "./menu.js";
 import { fill, locale, texts } from "./texts.js";
 
@@ -61,6 +61,8 @@ export class Conversations {
   #listed = Promise.resolve();
   /** @type {Promise<void> | null} lists what changes until it begins */
   #next = null;
+  /** Settled once the conversation is shown that was before a reload. */
+  restored;
 
   /**
    * @param {import("./archive.js").Archive} archive
@@ -99,7 +101,7 @@ export class Conversations {
     setInterval(() => {
       for (const { id } of this.#chat.growing) archive.grows(id);
     }, PULSE);
-    this.#restore();
+    this.restored = this.#restore();
   }
 
   /** Opens the conversation that this tab showed before it was reloaded. */
@@ -409,8 +411,13 @@ export class Conversations {
 
   /** Saves all as one file, the first in the list last: an import shows that. */
   async #saveAll() {
-    const all = await Promise.all(this.#entries.map(({ id }) => this.#archive.get(id)));
-    saveAllAsJson(all.filter((conversation) => conversation !== undefined).toReversed());
+    saveAllAsJson((await this.#all()).toReversed());
+  }
+
+  /** Conversations as they are kept, by default all. */
+  async #all(ids = this.#entries.map(({ id }) => id)) {
+    const all = await Promise.all(ids.map((id) => this.#archive.get(id)));
+    return all.filter((conversation) => conversation !== undefined);
   }
 
   /**
@@ -440,8 +447,7 @@ export class Conversations {
     // Of those that are being answered more is shown than is kept.
     const growing = this.#chat.growing.filter(({ id }) => ids.includes(id));
     await Promise.all(growing.map((conversation) => this.#archive.put(conversation, () => true)));
-    const all = await Promise.all(ids.map((id) => this.#archive.get(id)));
-    this.#deleted = all.filter((conversation) => conversation !== undefined);
+    this.#deleted = await this.#all(ids);
     for (const id of ids) this.#gone.add(id);
     for (const id of ids) this.#chat.drop(id);
     this.#closed = this.#deleted.find(({ id }) => id === this.#chat.conversation.id);
@@ -494,11 +500,15 @@ export class Conversations {
     const failures = [];
     const refused = (/** @type {Error} */ { message }) => void failures.push(message);
     const values = await Promise.all(files.map((file) => valuesIn(file).catch(refused)));
+    const known = new Set((await this.#all()).map(contentOf));
     /** @type {Conversation[]} */
     const read = [];
+    let there = 0;
     for (const value of values.flatMap((values) => values ?? [])) {
       try {
-        read.push(conversationIn(value));
+        const conversation = conversationIn(value);
+        if (known.has(contentOf(conversation))) there++;
+        else read.push(conversation);
       } catch (/** @type {any} */ error) {
         refused(error);
       }
@@ -510,10 +520,11 @@ export class Conversations {
     const { length: count } = read;
     const all = count > 1 ? fill(TEXTS.importedAll, { count }) : "";
     const imported = all || (last && fill(TEXTS.imported, { title: last.title }));
+    const same = there > 0 && fill(TEXTS.there, { count: there });
     const full = this.#state === "full" && TEXTS.full;
-    this.#say([...failures, imported, full].filter(Boolean).join(" "), false);
+    this.#say([...failures, imported, same, full].filter(Boolean).join(" "), false);
     // Where the list has no place of its own, it would cover what was imported.
-    if (count === 1 && failures.length === 0 && $("conversations").classList.contains("open")) {
+    if (count === 1 && there === 0 && failures.length === 0 && $("conversations").classList.contains("open")) {
       $("show-history").focus();
       this.#unfold(false);
     }

@@ -75,6 +75,20 @@ export function conversationIn({ name, value }) {
 }
 
 /**
+ * What two conversations share that say the same; empty where one is of another version of the page.
+ *
+ * @param {Conversation} conversation
+ */
+export function contentOf(conversation) {
+  try {
+    const { title, settings, messages } = conversationIn({ name: "", value: conversation });
+    return JSON.stringify([title, settings, messages]);
+  } catch {
+    return "";
+  }
+}
+
+/**
  * A title or a name in a value, where it has one.
  *
  * @param {any} value

@@ -12,11 +12,17 @@ const HUB = "https://huggingface.co";
 /** Errors by which files of this device are no model. */
 const NO_MODEL = ["fetch", "malformed", "truncated"];
 
+/** Why nothing was fetched, where a server said so: there is nothing of that name, or not for everybody. */
+const NOT_FOUND = /HTTP status 40[134]|no such file/;
+
 /** Where the rate of the last download is kept. */
 const RATE = "tabloom-rate";
 
 /** Where the address of the model in use is kept, unless it is the built-in one. */
 const USED = "tabloom-model";
+
+/** Before the name that is kept of a file or folder of this device in place of an address. */
+const LOCAL = "local:";
 
 /** The model that comes with the page. */
 export const BUILT_IN = "model/";
@@ -74,6 +80,11 @@ export class Loader extends EventTarget {
   /** Ends loading another model. */
   cancel() {
     if (this.next) this.#loading?.controller.abort();
+  }
+
+  /** Whether models run on the CPU, as the page's address or the visitor says, or for want of a GPU. */
+  get onCpu() {
+    return this.#options.device === "cpu";
   }
 
   /** Gives the engine, loaded if there is none. */
@@ -157,7 +168,8 @@ export class Loader extends EventTarget {
 
   #noteUsed() {
     const { source, current } = this;
-    if (typeof source === "string" && source !== BUILT_IN) noteUsed(current?.info.model ?? source);
+    if (typeof source !== "string") noteUsed(LOCAL + nameOf(source));
+    else if (source !== BUILT_IN) noteUsed(current?.info.model ?? source);
   }
 
   /**
@@ -209,10 +221,14 @@ export class Loader extends EventTarget {
  */
 function worded(error, source) {
   if (error.name === "AbortError") return error;
-  const [name, why] = [nameOf(source), sentenceOf(error)];
-  const { failed, unfetched, notFound, unnamed, several, models, noModel } = texts.loader;
+  const { failed, unfetched, unsure, notFound, unnamed, several, models, noModel } = texts.loader;
   const offered = [BUILT_IN, ...SUGGESTED.map(({ address }) => address)].includes(/** @type {string} */ (source));
-  const fetched = allowed(source) ? fill(offered ? unfetched : notFound, { name }) : $("about-address").textContent;
+  // What may be written wrong is told as it was written.
+  const name = typeof source !== "string" || offered || /^https?:/.test(source) ? nameOf(source) : source;
+  const why = sentenceOf(error);
+  const isMissing = error.code === "fetch" && !offered && NOT_FOUND.test(error.details?.reason);
+  const unfound = isMissing ? notFound : offered ? unfetched : unsure;
+  const fetched = allowed(source) ? fill(unfound, { name }) : $("about-address").textContent;
   const files = error.details?.files?.join(", ");
   const named = ["model", "quantisation"].includes(error.param)
     ? fill(unnamed, { name: `${source}` })
@@ -222,7 +238,7 @@ function worded(error, source) {
   const isNone = typeof source !== "string" && NO_MODEL.includes(error.code);
   const message = isNone ? fill(noModel, { name }) : addressed;
   const isBarred = error.code === "fetch" && !allowed(source);
-  const param = isNone || isBarred ? "model" : error.param;
+  const param = isNone || isBarred || isMissing ? "model" : error.param;
   return Object.assign(new Error(message, { cause: error }), { code: error.code, param });
 }
 
@@ -231,6 +247,12 @@ export async function lastUsed() {
   const used = noted(USED);
   const kept = used ? await Engine.store.list() : [];
   return kept.find(({ model, complete }) => complete && model === used)?.model;
+}
+
+/** The name of the file or folder of this device that was in use instead, which the page cannot open by itself. */
+export function lastLocal() {
+  const used = noted(USED) ?? "";
+  return used.startsWith(LOCAL) ? used.slice(LOCAL.length) : "";
 }
 
 /**

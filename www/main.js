@@ -7,7 +7,7 @@ import { Better } from "./better.js";
 import { Chat } from "./chat.js";
 import { Conversations } from "./conversations.js";
 import { $, button, html, write } from "./dom.js";
-import { BUILT_IN, Loader, lastUsed } from "./loader.js";
+import { BUILT_IN, Loader, lastLocal, lastUsed } from "./loader.js";
 import { keepOffline, offerInstall } from "./offline.js";
 import { Picker } from "./picker.js";
 import "./renderers.js";
@@ -25,6 +25,7 @@ const ENGLISH = texts.main.suggestions;
 await loadLanguage();
 
 const query = new URLSearchParams(location.search);
+const local = query.has("model") ? "" : lastLocal();
 const loader = new Loader(query.get("model") ?? (await lastUsed()) ?? BUILT_IN, {
   device: query.get("device") === "cpu" ? "cpu" : "auto",
   host: /** @type {any} */ (query.get("host") ?? "auto"),
@@ -146,6 +147,7 @@ async function make(name) {
 await new Promise((resolve) => setTimeout(resolve));
 chat.autoload();
 chat.focus();
+if (local) conversations.restored.then(() => chat.tell(fill(texts.loader.again, { name: local })));
 // The model comes first, unless the visitor is asked about it.
 if (!Engine.interrupted) await loader.load().catch(() => {});
 // Its charts reach back to here.

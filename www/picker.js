@@ -94,15 +94,13 @@ export class Picker {
     const [kept, storage, { all, best, onCpu }] = await Promise.all([
       Engine.store.list(),
       Engine.store.size(),
-      suggestions(),
+      suggestions(this.#loader),
     ]);
     const { usage = 0, quota } = storage;
     const room =
       quota === undefined ? TEXTS.unknownRoom : fill(TEXTS.room, { bytes: formatBytes(Math.max(0, quota - usage)) });
     const { memory, memoryOnCpu } = TEXTS;
-    // Also where a page with a GPU is to do without.
-    const without = onCpu || this.#loader.current?.info.device === "cpu";
-    write($("room"), [room, without ? memoryOnCpu : memory, navigator.onLine ? "" : TEXTS.offline].join(" "));
+    write($("room"), [room, onCpu ? memoryOnCpu : memory, navigator.onLine ? "" : TEXTS.offline].join(" "));
 
     const address = new URL(BUILT_IN, location.href).href;
     const others = kept.filter(({ model }) => model !== address);

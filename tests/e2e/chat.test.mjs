@@ -348,11 +348,14 @@ describe("with the built-in model made greedy", () => {
 test("a model that is not there is explained", async () => {
   const { page } = await open(browser, `${url}?model=nowhere/`);
   await page.locator(PROBLEM).waitFor();
-  assert.match(await page.locator(PROBLEM).textContent(), /“nowhere” could not be fetched\. Check your connection/);
+  assert.match(
+    await page.locator(PROBLEM).textContent(),
+    /“nowhere\/” was not found, or is not public\. Check the name\./,
+  );
   assert.match(await page.locator(PROBLEM).getAttribute("title"), /nowhere\/config\.json/);
   assert.equal(await page.getByRole("button", { name: "Dismiss" }).isVisible(), false);
   assert.equal(await page.getByRole("button", { name: "Use the processor" }).isVisible(), false);
-  assert.ok(await page.getByRole("button", { name: "Try again" }).isVisible());
+  assert.ok(await page.getByRole("button", { name: "Choose another model" }).isVisible());
   await page.close();
 });
 

@@ -601,6 +601,30 @@ describe("conversations", () => {
     await page.locator("#conversation-list .title", { hasText: "A fox" }).click();
   });
 
+  test("who imports what was saved finds nothing twice, but what has changed beside it", async () => {
+    const { page } = await fresh();
+    const question = (content) => ({ role: "user", content });
+    await keep(page, [
+      { title: "A pinned one", pinned: true, messages: [question("a")] },
+      { title: "Another", messages: [question("b")], settings: { top_k: 7 } },
+    ]);
+    await page.reload();
+    const { content } = await saved(page, page.locator("#save-all"));
+    const load = (value) =>
+      page
+        .locator("#import-file")
+        .setInputFiles({ name: "all.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(value)) });
+    await load(content);
+    await page.locator("#said", { hasText: /^\s*Already there, unchanged: 2\./ }).waitFor();
+    assert.deepEqual(await titles(page), ["★ A pinned one", "Another"]);
+    content.conversations[0].messages.push(question("c"));
+    await load(content);
+    await page.locator("#said", { hasText: "Imported “Another”. Already there, unchanged: 1." }).waitFor();
+    assert.deepEqual(await titles(page), ["★ A pinned one", "Another", "Another"]);
+    assert.deepEqual(await said(page), ["b", "c"]);
+    await page.context().close();
+  });
+
   test("what was found is listed with what was said around it", async () => {
     const { page } = await fresh();
     const answer = `${"More words. ".repeat(20)}The zebra is striped.${" More words.".repeat(20)}`;
@@ -1989,7 +2013,7 @@ describe("the choice of a model", () => {
     await page.getByLabel("Address of a folder").fill("nowhere/else/");
     await page.keyboard.press("Enter");
     const problem = page.locator(PROBLEM);
-    await problem.filter({ hasText: "“else” could not be fetched. Check your connection" }).waitFor();
+    await problem.filter({ hasText: "“nowhere/else/” was not found, or is not public. Check the name." }).waitFor();
     assert.match(await problem.getAttribute("title"), /nowhere\/else\/config\.json/);
     await page.getByRole("button", { name: "Dismiss" }).click();
     assert.equal(await problem.isVisible(), false);
@@ -2060,13 +2084,17 @@ describe("the choice of a model", () => {
     await page.locator("#file").setInputFiles({ name: "notes.txt", mimeType: "", buffer: Buffer.from("It is red.") });
     await another.click();
     await page.locator("#picker[open]").waitFor();
-    await page.locator("#address").fill("nowhere/else/");
+    await page.route("https://huggingface.co/**", (route) => route.abort());
+    await page.locator("#address").fill("some/model");
     await page.keyboard.press("Enter");
-    await problem.filter({ hasText: "“else” could not be fetched." }).waitFor();
+    await problem
+      .filter({ hasText: "“some/model” could not be fetched. Check your connection and the name" })
+      .waitFor();
     assert.equal(await another.count(), 0);
     await problem.getByRole("button", { name: "Try again" }).waitFor();
+    await page.unroute("https://huggingface.co/**");
     await page.getByRole("button", { name: "Dismiss" }).click();
-    for (const model of ["hello world", "smollm2-136m", "https://models.invalid/some/"]) {
+    for (const model of ["hello world", "smollm2-136m", "nowhere/else/", "https://models.invalid/some/"]) {
       const { page } = await open(browser, `${address}&model=${encodeURIComponent(model)}`);
       await page.locator(PROBLEM).getByRole("button", { name: "Choose another model" }).click();
       await page.locator("#picker[open]").waitFor();
@@ -2801,6 +2829,9 @@ describe("for everybody", () => {
       await hint.waitFor({ state: "hidden" });
       await page.locator("#clear").click();
       await open();
+      assert.equal(await hint.isVisible(), false);
+      await page.reload();
+      await page.locator("#speed", { hasText: /context [67]\d%/ }).waitFor();
       assert.equal(await hint.isVisible(), false);
       await page.context().close();
     },

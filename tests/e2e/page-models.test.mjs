@@ -1,7 +1,10 @@
 // The models of the demo page: which it offers, which it comes back with, and how far one is loaded.
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { launch, url } from "./browser.mjs";
+import { launch, testBeyondFirefox, url } from "./browser.mjs";
 import { INPUT, PROBLEM, ask, loaded, open, ready, view } from "./demo.mjs";
 import { modelFile, serve } from "./server.mjs";
 import { SUGGESTED } from "../../www/suggested.js";
@@ -65,6 +68,77 @@ test("both dialogs in which a model is chosen say where it will run", async () =
   await page.locator("#slow", { hasText }).waitFor();
   await page.close();
 });
+
+test("who wants the processor beside a GPU is offered what suits it", async () => {
+  const context = await browser.newContext();
+  await context.addInitScript(() => {
+    const { prototype } = /** @type {any} */ (globalThis).GPUAdapterInfo;
+    for (const name of ["vendor", "architecture", "device", "description"]) {
+      Object.defineProperty(prototype, name, { value: "real" });
+    }
+    Object.defineProperty(prototype, "isFallbackAdapter", { value: false });
+  });
+  const { page } = await ready(context, `${url}?device=cpu`);
+  await page.locator("#get-better").click();
+  await page.locator("#slow", { hasText: "Models run on the processor here" }).waitFor();
+  assert.equal(await page.locator("#upgrades li", { hasText: "graphics card" }).count(), 0);
+  await context.close();
+});
+
+test("a name that the hub does not know is told as it was written, and apart from a failing network", async () => {
+  const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
+  const problem = page.locator(PROBLEM);
+  const use = async (model) => {
+    await page.locator("#choose").click();
+    await page.locator("#address").fill(model);
+    await page.keyboard.press("Enter");
+  };
+  const headers = { "access-control-allow-origin": "*" };
+  for (const status of [401, 404]) {
+    await page.route("https://huggingface.co/**", (route) => route.fulfill({ status, headers }));
+    await use("no-such/model");
+    await problem.filter({ hasText: "“no-such/model” was not found, or is not public. Check the name." }).waitFor();
+    await problem.getByRole("button", { name: "Choose another model" }).waitFor();
+    await page.getByRole("button", { name: "Dismiss" }).click();
+    await page.unroute("https://huggingface.co/**");
+  }
+  await page.route("https://huggingface.co/**", (route) => route.abort());
+  await use("no-such/model");
+  await problem
+    .filter({ hasText: "“no-such/model” could not be fetched. Check your connection and the name" })
+    .waitFor();
+  await problem.getByRole("button", { name: "Try again" }).waitFor();
+  await page.context().close();
+});
+
+testBeyondFirefox("folders")(
+  "of a model that was on this device a reload says that it has to be chosen again",
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), "own-model-"));
+    for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]) {
+      await writeFile(join(folder, name), await modelFile(name));
+    }
+    const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
+    const name = folder.split("/").at(-1);
+    await page.locator("#folder").setInputFiles(folder);
+    await page.locator("#model-name", { hasText: name }).waitFor();
+    await ask(page, "What is the capital of France?");
+    const notice = page.locator("#conversation [part=notice]");
+    assert.equal(await notice.isVisible(), false);
+    await page.reload();
+    await notice
+      .filter({ hasText: `“${name}” was opened from this device. Choose it again to go on with it.` })
+      .waitFor();
+    assert.equal(await page.locator("#conversation article").count(), 2, "the conversation is there");
+    await ask(page, "What is 17 + 25?");
+    assert.equal(await notice.isVisible(), false);
+    await page.reload();
+    await loaded(page);
+    assert.equal(await notice.isVisible(), false, "it is said once");
+    await page.context().close();
+    await rm(folder, { recursive: true });
+  },
+);
 
 test("who has chosen a model finds it again while it is on the device, unless the page may have died of it", async () => {
   const weights = await modelFile("model.safetensors");

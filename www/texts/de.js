@@ -160,6 +160,7 @@ export default {
     deletedAll: "{count} Unterhaltungen gelöscht.",
     imported: "„{title}“ importiert.",
     importedAll: "{count} Unterhaltungen importiert.",
+    there: "Unverändert schon vorhanden: {count}.",
     parted: "Auch in einem anderen Tab wurde hier gefragt: Ihre Frage steht nun in einer neuen Unterhaltung.",
     growing: "Ein anderer Tab erhält hier gerade eine Antwort.",
     answering: "Antwort läuft",
@@ -179,11 +180,13 @@ export default {
   loader: {
     builtIn: "Standardmodell",
     files: "Dateien dieses Geräts",
+    again: "„{name}“ wurde von diesem Gerät geöffnet. Wählen Sie es erneut, um damit fortzufahren.",
     failed: "„{name}“ konnte nicht geladen werden. {why}",
     unfetched:
       "„{name}“ konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",
-    notFound:
+    unsure:
       "„{name}“ konnte nicht heruntergeladen werden. Prüfen Sie die Verbindung und den Namen und versuchen Sie es noch einmal.",
+    notFound: "„{name}“ wurde nicht gefunden oder ist nicht öffentlich. Prüfen Sie den Namen.",
     noModel:
       "„{name}“ ist kein Modell: weder eine vollständige GGUF-Datei noch ein Ordner mit config.json, tokenizer.json und safetensors.",
     several:

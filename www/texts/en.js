@@ -61,6 +61,7 @@ export default {
     deletedAll: "Deleted {count} conversations.",
     imported: "Imported “{title}”.",
     importedAll: "Imported {count} conversations.",
+    there: "Already there, unchanged: {count}.",
     parted: "Another tab asked here, too: your question was moved to a new conversation.",
     growing: "Another tab is getting an answer here.",
     answering: "being answered",
@@ -79,9 +80,11 @@ export default {
   loader: {
     builtIn: "Built-in model",
     files: "Files of this device",
+    again: "“{name}” was opened from this device. Choose it again to go on with it.",
     failed: "“{name}” could not be loaded. {why}",
     unfetched: "“{name}” could not be fetched. Check your connection, and try again.",
-    notFound: "“{name}” could not be fetched. Check your connection and the name, and try again.",
+    unsure: "“{name}” could not be fetched. Check your connection and the name, and try again.",
+    notFound: "“{name}” was not found, or is not public. Check the name.",
     noModel:
       "“{name}” is not a model: it is neither a whole GGUF file nor a folder with config.json, tokenizer.json and safetensors.",
     several:

@@ -158,6 +158,7 @@ export default {
     deletedAll: "Se eliminaron {count} conversaciones.",
     imported: "Se importó «{title}».",
     importedAll: "Se importaron {count} conversaciones.",
+    there: "Ya estaban, sin cambios: {count}.",
     parted: "También se preguntó aquí desde otra pestaña: su pregunta pasó a una conversación nueva.",
     growing: "Otra pestaña está recibiendo una respuesta aquí.",
     answering: "respondiendo",
@@ -176,9 +177,11 @@ export default {
   loader: {
     builtIn: "Modelo incluido",
     files: "Archivos de este dispositivo",
+    again: "«{name}» se abrió desde este dispositivo. Elíjalo de nuevo para seguir con él.",
     failed: "No se pudo cargar «{name}». {why}",
     unfetched: "No se pudo descargar «{name}». Compruebe la conexión e inténtelo de nuevo.",
-    notFound: "No se pudo descargar «{name}». Compruebe la conexión y el nombre e inténtelo de nuevo.",
+    unsure: "No se pudo descargar «{name}». Compruebe la conexión y el nombre e inténtelo de nuevo.",
+    notFound: "«{name}» no se encontró o no es público. Compruebe el nombre.",
     noModel:
       "«{name}» no es un modelo: no es un archivo GGUF completo ni una carpeta con config.json, tokenizer.json y safetensors.",
     several:

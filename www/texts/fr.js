@@ -161,6 +161,7 @@ export default {
     deletedAll: "{count} conversations supprimées.",
     imported: "« {title} » importée.",
     importedAll: "{count} conversations importées.",
+    there: "Déjà présentes, sans changement : {count}.",
     parted:
       "Une question a aussi été posée ici dans un autre onglet : la vôtre est passée dans une nouvelle conversation.",
     growing: "Un autre onglet reçoit une réponse ici.",
@@ -181,9 +182,11 @@ export default {
   loader: {
     builtIn: "Modèle intégré",
     files: "Fichiers de cet appareil",
+    again: "« {name} » a été ouvert depuis cet appareil. Choisissez-le à nouveau pour continuer avec lui.",
     failed: "Impossible de charger « {name} ». {why}",
     unfetched: "Impossible de télécharger « {name} ». Vérifiez la connexion, puis réessayez.",
-    notFound: "Impossible de télécharger « {name} ». Vérifiez la connexion et le nom, puis réessayez.",
+    unsure: "Impossible de télécharger « {name} ». Vérifiez la connexion et le nom, puis réessayez.",
+    notFound: "« {name} » est introuvable ou n’est pas public. Vérifiez le nom.",
     noModel:
       "« {name} » n’est pas un modèle : ce n’est ni un fichier GGUF complet, ni un dossier avec config.json, tokenizer.json et des safetensors.",
     several:

@@ -156,6 +156,7 @@ export default {
     deletedAll: "{count} 件の会話を削除しました。",
     imported: "「{title}」をインポートしました。",
     importedAll: "{count} 件の会話をインポートしました。",
+    there: "変更なしですでにあるもの：{count} 件。",
     parted: "別のタブでもここで質問されたため、あなたの質問を新しい会話に移しました。",
     growing: "別のタブがここで回答を受け取っています。",
     answering: "回答中",
@@ -175,9 +176,11 @@ export default {
   loader: {
     builtIn: "内蔵モデル",
     files: "このデバイスのファイル",
+    again: "「{name}」はこのデバイスから開いたものです。続けて使うには、もう一度選んでください。",
     failed: "「{name}」を読み込めませんでした。{why}",
     unfetched: "「{name}」を取得できませんでした。接続を確認して、もう一度お試しください。",
-    notFound: "「{name}」を取得できませんでした。接続と名前を確認して、もう一度お試しください。",
+    unsure: "「{name}」を取得できませんでした。接続と名前を確認して、もう一度お試しください。",
+    notFound: "「{name}」が見つからないか、公開されていません。名前を確認してください。",
     noModel:
       "「{name}」はモデルではありません。完全な GGUF ファイルでも、config.json、tokenizer.json、safetensors を含むフォルダーでもありません。",
     several:

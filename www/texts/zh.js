@@ -145,6 +145,7 @@ export default {
     deletedAll: "已删除 {count} 个对话。",
     imported: "已导入“{title}”。",
     importedAll: "已导入 {count} 个对话。",
+    there: "已存在且未更改：{count} 个。",
     parted: "另一个标签页也在此提问：你的问题已移到新的对话中。",
     growing: "另一个标签页正在这里接收回答。",
     answering: "回答中",
@@ -163,9 +164,11 @@ export default {
   loader: {
     builtIn: "内置模型",
     files: "此设备上的文件",
+    again: "“{name}”是从此设备打开的。要继续使用，请重新选择它。",
     failed: "无法加载“{name}”。{why}",
     unfetched: "无法获取“{name}”。请检查网络连接，然后重试。",
-    notFound: "无法获取“{name}”。请检查网络连接和名称，然后重试。",
+    unsure: "无法获取“{name}”。请检查网络连接和名称，然后重试。",
+    notFound: "找不到“{name}”，或者它未公开。请检查名称。",
     noModel:
       "“{name}”不是模型：它既不是完整的 GGUF 文件，也不是包含 config.json、tokenizer.json 和 safetensors 的文件夹。",
     several: "“{name}”没有说明要加载哪个 GGUF 文件。请像 owner/name:Q4_K_M 那样加上文件名中的一部分。可选：{files}。",
