@@ -2434,7 +2434,7 @@ describe("the choice of a model", () => {
     await load("org/name-GGUF");
     const problem = page.locator(PROBLEM, { hasText: "Add a word of its name" });
     await problem.waitFor();
-    assert.match(await problem.textContent(), /“name-GGUF” does not say .*m-Q4_0\.gguf, m-Q8_0\.gguf/);
+    assert.match(await problem.textContent(), /“org\/name-GGUF” does not say .*m-Q4_0\.gguf, m-Q8_0\.gguf/);
     const asked = page.waitForRequest(`https://huggingface.co/org/name-GGUF/resolve/${commit}/m-Q4_0.gguf`);
     await load("org/name-GGUF:Q4_0");
     await page.locator("#switching-name", { hasText: /^Loading name-GGUF:Q4_0$/ }).waitFor();

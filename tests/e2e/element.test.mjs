@@ -808,7 +808,11 @@ test("what has to wait until an answer is there says so; a question is edited me
     assert.equal(await first.locator(".text").textContent(), "First.");
   }
   assert.ok(await first.getByRole("button", { name: "Copy answer" }).isEnabled());
-  await chat.getByRole("button", { name: "Edit question" }).first().click();
+  const edit = chat.getByRole("button", { name: "Edit question" }).first();
+  await edit.click();
+  await page.keyboard.press("Escape");
+  assert.equal(await input.inputValue(), "");
+  await edit.click();
   assert.equal(await input.inputValue(), "one");
   await input.fill("another");
   await input.press("Enter");

@@ -388,8 +388,8 @@ export class View {
     } else if (event.key === "Escape") {
       if (this.hush()) {
         // That was meant.
-      } else if (this.#busy || !this.#status.hidden) this.actions.stop();
-      else if (!this.#editing.hidden) this.actions.cancel();
+      } else if (!this.#editing.hidden) this.actions.cancel();
+      else if (this.#busy || !this.#status.hidden) this.actions.stop();
       else return;
       event.stopPropagation();
     }
