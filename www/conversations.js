@@ -500,31 +500,34 @@ export class Conversations {
     const failures = [];
     const refused = (/** @type {Error} */ { message }) => void failures.push(message);
     const values = await Promise.all(files.map((file) => valuesIn(file).catch(refused)));
-    const known = new Set((await this.#all()).map(contentOf));
+    const known = new Map((await this.#all()).map((kept) => [contentOf(kept), kept]));
     /** @type {Conversation[]} */
     const read = [];
-    let there = 0;
+    /** @type {Conversation[]} */
+    const added = [];
     for (const value of values.flatMap((values) => values ?? [])) {
       try {
         const conversation = conversationIn(value);
-        if (known.has(contentOf(conversation))) there++;
-        else read.push(conversation);
+        const kept = known.get(contentOf(conversation));
+        read.push(kept ?? conversation);
+        if (!kept) added.push(conversation);
       } catch (/** @type {any} */ error) {
         refused(error);
       }
     }
-    for (const conversation of read) await this.#archive.put(conversation);
+    for (const conversation of added) await this.#archive.put(conversation);
     const last = read.at(-1);
-    if (last) this.#chat.show(last);
+    if (last && last.id !== this.#chat.conversation.id) this.#chat.show(last);
     await this.#list();
-    const { length: count } = read;
+    const { length: count, 0: first } = added;
     const all = count > 1 ? fill(TEXTS.importedAll, { count }) : "";
-    const imported = all || (last && fill(TEXTS.imported, { title: last.title }));
+    const imported = all || (first && fill(TEXTS.imported, { title: first.title }));
+    const there = read.length - count;
     const same = there > 0 && fill(TEXTS.there, { count: there });
     const full = this.#state === "full" && TEXTS.full;
     this.#say([...failures, imported, same, full].filter(Boolean).join(" "), false);
     // Where the list has no place of its own, it would cover what was imported.
-    if (count === 1 && there === 0 && failures.length === 0 && $("conversations").classList.contains("open")) {
+    if (read.length === 1 && failures.length === 0 && $("conversations").classList.contains("open")) {
       $("show-history").focus();
       this.#unfold(false);
     }
