@@ -359,9 +359,10 @@ test("a lost device goes unnoticed; lost twice, it is missed", async () => {
   const { messages, answer: expected } = goldens[5];
   const devtools = await session.browser.newBrowserCDPSession();
   /** What a stream gives while the device is lost in the middle of it. */
-  const streamed = async () => {
-    await page.evaluate(async (messages) => {
-      const chunks = await engine.chat.completions.create({ messages, temperature: 0, stream: true });
+  const streamed = async (more = {}) => {
+    const params = { messages, temperature: 0, ...more };
+    await page.evaluate(async (params) => {
+      const chunks = await engine.chat.completions.create({ ...params, stream: true });
       await chunks.next();
       const read = async () => {
         let text = "";
@@ -371,14 +372,14 @@ test("a lost device goes unnoticed; lost twice, it is missed", async () => {
       const reading = read();
       globalThis.failed = failure(reading);
       globalThis.text = reading.catch(() => null);
-    }, messages);
+    }, params);
     await devtools.send("Browser.crashGpuProcess");
     return page.evaluate(async () => ({ text: await text, failed: await failed }));
   };
   const first = await streamed();
   assert.equal(first.text, expected);
   // After a second loss within two minutes the browser keeps its GPU to itself for a while.
-  const second = await streamed();
+  const second = await streamed({ ignore_eos: true, max_tokens: 900 });
   check(second.failed, "no_gpu", /no GPU is available.*device "cpu"/);
   const text = await page.evaluate(async (messages) => {
     const engine = await Engine.load("model/", { device: "cpu" });
