@@ -39,7 +39,7 @@ export class Settings extends EventTarget {
   #given;
   #undo = $("undo-reset");
   /** Says what could be entered instead of what is not used. */
-  #unused = html("p", { class: "hint bad", role: "alert" });
+  #unused = html("p", { role: "alert" });
   /** @type {Engine | null} what counts tokens */
   #engine = null;
   /** @type {Values} what is kept: all but what the page's address says */
@@ -55,6 +55,7 @@ export class Settings extends EventTarget {
     super();
     this.#form = form;
     this.#given = given;
+    this.#unused.classList.add("hint", "bad");
     this.use({});
     this.suit(null);
     // One is in the engine's view.

@@ -778,6 +778,8 @@ describe("conversations", () => {
   });
 
   test("what was found is deleted, and the others are listed again once one begins", async () => {
+    await page.reload();
+    await loaded(page);
     const count = (await titles(page)).length;
     const search = async () => {
       await page.locator("#search").fill("is it IMPORTED");
@@ -1529,7 +1531,8 @@ test("settings are used, kept and put back", async () => {
   await page.getByLabel("Top-p").fill("7");
   await page.keyboard.press("Tab");
   const colour = (selector) => page.locator(selector).evaluate((element) => getComputedStyle(element).color);
-  assert.notEqual(await colour("#about-top-p"), await colour("#about-top-k"), "what is out of range is marked");
+  assert.notEqual(await colour("#set [role=alert]"), await colour("#about-top-k"), "what is out of range is told");
+  assert.equal(await page.getByLabel("Top-p").inputValue(), "");
   await page.locator("#tab-chat").click();
   const short = await ask(page, QUESTION);
   assert.ok(FRANCE.answer.startsWith(short) && short.length < FRANCE.answer.length, short);
