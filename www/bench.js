@@ -97,6 +97,16 @@ export function change(run, before) {
   return run.tokens_per_second / before.tokens_per_second - 1;
 }
 
+/**
+ * Tokens per second of each answer, over all runs.
+ *
+ * @param {Run[]} runs
+ */
+export function rateOfAnswers(runs) {
+  const spent = runs.reduce((sum, run) => sum + run.requests / run.tokens_per_second, 0);
+  return runs.length / spent;
+}
+
 /** @param {number[]} values */
 function median(values) {
   const sorted = values.toSorted((a, b) => a - b);

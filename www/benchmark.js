@@ -1,6 +1,6 @@
 // Says what it will measure, measures, draws, compares, and saves it.
 import { sentenceOf } from "./tabloom/element/parts.js";
-import { change, LOADS, measure, paused, ROUNDS, runsOf, spread, TOKENS } from "./bench.js";
+import { change, LOADS, measure, paused, ROUNDS, rateOfAnswers, runsOf, spread, TOKENS } from "./bench.js";
 import { Bars } from "./charts.js";
 import { $, html, write } from "./dom.js";
 import { saveJson } from "./download.js";
@@ -14,7 +14,7 @@ import { fill, locale, number, texts } from "./texts.js";
 
 /** Samples: each load without draft tokens and with them, several times. */
 const SAMPLES = 2 * LOADS.length * ROUNDS;
-/** Tokens per second of each answer, for which it is told how long all takes. */
+/** Tokens per second of each answer, for which it is told how long all takes, until that is known. */
 const RATE = 30;
 
 const TEXTS = texts.bench;
@@ -68,8 +68,7 @@ export class Benchmark {
     const { signal } = this.#running;
     const { model, adapter, software, device, weightBytes, draft } = engine.info;
     const { name, took } = this.#loader;
-    const before = last();
-    this.#before = before?.model === model && before?.adapter === adapter ? before : null;
+    this.#before = lastOf(engine);
     this.#report = {
       date: new Date().toISOString(),
       ...{ name, model, weight_bytes: weightBytes, load_ms: Math.round(took) },
@@ -111,11 +110,13 @@ export class Benchmark {
     $("bench-stop").hidden = !busy;
     $("bench-save").disabled = busy || runs.length === 0;
     $("bench-results").hidden = runs.length === 0;
+    const known = engine && lastOf(engine);
+    const rate = Number((known ? rateOfAnswers(known.runs) : RATE).toPrecision(2));
     this.#plan.show([
       engine ? [name, fill(TEXTS.weights, { bytes: formatBytes(engine.info.weightBytes) })] : [TEXTS.none],
       [engine ? adapterName(engine.info) : "–"],
       [
-        fill(TEXTS.runs, { runs: SAMPLES, time: duration((SAMPLES * TOKENS) / RATE), rate: RATE }),
+        fill(TEXTS.runs, { runs: SAMPLES, time: duration((SAMPLES * TOKENS) / rate), rate }),
         fill(TEXTS.loads, { loads: LOADS.join(", "), rounds: ROUNDS }),
       ],
       [fill(TEXTS.tokens, { tokens: TOKENS }), TEXTS.request],
@@ -185,6 +186,16 @@ function last() {
     console.warn(error);
     return null;
   }
+}
+
+/**
+ * The same, if it is of an engine's model and adapter.
+ *
+ * @param {import("./tabloom/index.js").Engine} engine
+ */
+function lastOf({ info }) {
+  const report = last();
+  return report?.model === info.model && report?.adapter === info.adapter ? report : null;
 }
 
 /** @param {any} report */

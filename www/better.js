@@ -134,6 +134,9 @@ export class Better {
     const loadable = best !== null && (best.stored || navigator.onLine);
     const offered = builtIn() && loadable && (welcome || gaveUp || long);
     $("get-better").hidden = !offered;
+    const unreachable = best && welcome && !loadable;
+    $("unreachable").hidden = !unreachable;
+    write($("unreachable"), unreachable ? texts.picker.offline : "");
     for (const id of ["long", "anew", "enough"]) $(id).hidden = !long;
     const mayBe = welcome && this.#loader.source === BUILT_IN;
     this.#place.hidden = !mayBe && !offered && !long;

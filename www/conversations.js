@@ -24,6 +24,8 @@ const [BEFORE, AFTER] = [16, 80];
 const ROWS = 40;
 /** Milliseconds between two words of a tab that gets an answer, and without one: it has gone. */
 const [PULSE, SILENCE] = [2_000, 5_000];
+/** Milliseconds for which the button that deletes all waits for a second click. */
+const ARMED = 10_000;
 /** Which conversation this tab shows, kept while the tab lasts. */
 const SHOWN = "tabloom-conversation";
 
@@ -39,7 +41,7 @@ export class Conversations {
    * @type {Map<string, {item: HTMLElement, entry: Entry, current: boolean, found: string, key: string}>}
    */
   #items = new Map();
-  /** @type {Conversation[]} what was deleted last, for undo */
+  /** @type {Conversation[]} what was deleted since undo is offered */
   #deleted = [];
   /** @type {Conversation | undefined} the one of them that was shown */
   #closed;
@@ -94,7 +96,11 @@ export class Conversations {
     for (const id of ["clear", "show-history"]) $(id).title = $(id).textContent.trim();
     $("show-history").addEventListener("click", () => this.#unfold(!$("conversations").classList.contains("open")));
     $("search").addEventListener("input", () => this.#search());
-    $("import-file").addEventListener("change", () => this.#import());
+    $("import-file").addEventListener("change", () => {
+      const files = Array.from(/** @type {FileList} */ ($("import-file").files));
+      $("import-file").value = "";
+      this.import(files);
+    });
     $("save-all").addEventListener("click", () => this.#saveAll());
     $("delete-all").addEventListener("click", (/** @type {UIEvent} */ event) => this.#deleteAll(event));
     // From the question on: until the first words come nothing is kept.
@@ -438,7 +444,13 @@ export class Conversations {
     write(all, TEXTS.deleteAll);
     // Some browsers give buttons no focus.
     all.focus();
-    all.addEventListener("blur", () => write(all, before), { once: true });
+    const disarm = () => {
+      clearTimeout(timer);
+      write(all, before);
+    };
+    const timer = setTimeout(disarm, ARMED);
+    all.onblur = disarm;
+    all.onkeydown = (/** @type {KeyboardEvent} */ { key }) => key === "Escape" && disarm();
   }
 
   /** @param {Entry[]} entries */
@@ -447,16 +459,20 @@ export class Conversations {
     // Of those that are being answered more is shown than is kept.
     const growing = this.#chat.growing.filter(({ id }) => ids.includes(id));
     await Promise.all(growing.map((conversation) => this.#archive.put(conversation, () => true)));
-    this.#deleted = await this.#all(ids);
+    const deleted = await this.#all(ids);
+    // What can be brought back now still can afterwards.
+    if ($("said").hidden || $("undo").hidden) [this.#deleted, this.#closed] = [[], undefined];
+    this.#deleted.push(...deleted);
     for (const id of ids) this.#gone.add(id);
     for (const id of ids) this.#chat.drop(id);
-    this.#closed = this.#deleted.find(({ id }) => id === this.#chat.conversation.id);
-    if (this.#closed) this.#chat.begin();
+    const closed = deleted.find(({ id }) => id === this.#chat.conversation.id);
+    this.#closed = closed ?? this.#closed;
+    if (closed) this.#chat.begin();
     // What is stored of them beside the model does not tell which is which.
     await Promise.all([...ids.map((id) => this.#archive.delete(id)), Engine.store.deletePrefixes()]);
     await this.#list();
-    const { length: count, 0: first } = entries;
-    this.#say(count === 1 ? fill(TEXTS.deleted, { title: first.title }) : fill(TEXTS.deletedAll, { count }), true);
+    const { length: count, 0: first = entries[0] } = this.#deleted;
+    this.#say(count < 2 ? fill(TEXTS.deleted, { title: first.title }) : fill(TEXTS.deletedAll, { count }), true);
     $("undo").focus();
   }
 
@@ -476,6 +492,7 @@ export class Conversations {
 
   /** Shows the conversations whose title or messages have what is looked for. */
   async #search() {
+    this.hush();
     const words = sought();
     const has = (/** @type {string} */ text) => text.toLowerCase().includes(words);
     this.#found = words ? new Map() : null;
@@ -493,9 +510,8 @@ export class Conversations {
     this.#draw();
   }
 
-  async #import() {
-    const files = Array.from(/** @type {FileList} */ ($("import-file").files));
-    $("import-file").value = "";
+  /** @param {File[]} files */
+  async import(files) {
     /** @type {string[]} */
     const failures = [];
     const refused = (/** @type {Error} */ { message }) => void failures.push(message);

@@ -66,7 +66,8 @@ export class EngineView {
   /** @param {any} metrics the latest, which are in the samples, too */
   show(metrics) {
     const { host, info } = this.#engine;
-    const tabs = this.#known(metrics.host.tabs);
+    // A tab that loads another model is there twice until that is loaded.
+    const tabs = this.#known(metrics.host.tabs.filter((/** @type {any} */ { model }) => model));
     this.#hint.textContent = host === "private" ? TEXTS.apart : tabs.length > 1 ? TEXTS.many : TEXTS.alone;
     this.#summarise(metrics);
     this.#list(metrics, tabs);
@@ -147,8 +148,6 @@ export class EngineView {
     const all = Object.values(since.tabs).reduce((sum, tab) => sum + tokens(tab), 0);
     const shown = tabs.find(({ you }) => you)?.model;
     const rows = tabs.map(({ id, visible, model, you, name, colour }) => {
-      const notes = [!visible && TEXTS.hidden, !model && TEXTS.loading];
-      const said = notes.filter(Boolean).join(", ");
       const part = metrics.tabs[id];
       const share = (/** @type {string} */ of, /** @type {string} */ whole) =>
         part?.[whole] > 0 ? percent(part[of] / part[whole]) : TEXTS.unknown;
@@ -162,9 +161,8 @@ export class EngineView {
         share("spec_decode_num_accepted_tokens", "spec_decode_num_draft_tokens"),
       ];
       // Metrics are those of one model.
-      const none = model ? [fill(TEXTS.elsewhere, { model: nameOf(model) })] : cells.map(() => TEXTS.unknown);
-      const own = model === shown ? cells : none;
-      return { name: said ? `${name} (${said})` : name, colour, own: you, cells: own };
+      const own = model === shown ? cells : [fill(TEXTS.elsewhere, { model: nameOf(model) })];
+      return { name: visible ? name : `${name} (${TEXTS.hidden})`, colour, own: you, cells: own };
     });
     this.#tabs.show(TEXTS.tabs, rows);
   }

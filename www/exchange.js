@@ -57,6 +57,17 @@ export async function valuesIn(file) {
 }
 
 /**
+ * Whether a file is one of conversations as they are saved here.
+ *
+ * @param {File} file
+ */
+export async function isSaved(file) {
+  if (!/\.json$/i.test(file.name)) return false;
+  const values = await valuesIn(file).catch(() => []);
+  return values.some(({ value }) => textIn(value, "title") && messagesOf(value).length > 0);
+}
+
+/**
  * The conversation in a value; throws an error that says what is wrong with it.
  *
  * @param {{name: string, value: any}} read

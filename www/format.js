@@ -34,13 +34,14 @@ export function percent(share) {
 }
 
 /**
- * A time in whole seconds below a minute, else in whole minutes, rounded up.
+ * About how long something takes: some seconds, tens of seconds, or minutes.
  *
  * @param {number} seconds
  */
 export function duration(seconds) {
-  const [value, unit] = seconds < 60 ? [seconds, "second"] : [seconds / 60, "minute"];
-  return number(Math.ceil(value), { style: "unit", unit });
+  if (seconds >= 95) return number(Math.round(seconds / 60), { style: "unit", unit: "minute" });
+  const value = seconds < 10 ? Math.ceil(seconds) : 10 * Math.round(seconds / 10);
+  return number(value, { style: "unit", unit: "second" });
 }
 
 /**

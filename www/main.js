@@ -38,7 +38,7 @@ const settings = new Settings(
 );
 const chat = new Chat(loader, settings);
 const conversations = new Conversations(new Archive(), chat);
-new Picker(loader, chat);
+new Picker(loader, chat, conversations);
 new Better(loader, chat);
 showSwitching(loader);
 offerSite(loader);

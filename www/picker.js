@@ -5,6 +5,7 @@ import { refusal, sourceOf } from "./addresses.js";
 import { $, button, html, write } from "./dom.js";
 import { formatBytes, percent } from "./format.js";
 import { costs, suggestions } from "./better.js";
+import { isSaved } from "./exchange.js";
 import { BUILT_IN, modelName } from "./loader.js";
 import { fill, texts } from "./texts.js";
 
@@ -17,15 +18,18 @@ const WEIGHTS = /\.(?:gguf|safetensors)$/i;
 export class Picker {
   #loader;
   #chat;
+  #conversations;
   #dialog = $("picker");
 
   /**
    * @param {import("./loader.js").Loader} loader
    * @param {import("./chat.js").Chat} chat
+   * @param {import("./conversations.js").Conversations} conversations
    */
-  constructor(loader, chat) {
+  constructor(loader, chat, conversations) {
     this.#loader = loader;
     this.#chat = chat;
+    this.#conversations = conversations;
     for (const type of ["change", "progress"]) loader.addEventListener(type, () => this.#name());
     $("choose").addEventListener("click", () => this.#open());
     for (const type of ["online", "offline"]) addEventListener(type, () => this.#dialog.open && this.#list());
@@ -59,7 +63,14 @@ export class Picker {
     const isModel = given.some(({ name, webkitRelativePath }) => webkitRelativePath || WEIGHTS.test(name));
     if (isModel) return this.#use(given);
     this.#dialog.close();
-    this.#chat.attach(given);
+    const saved = await Promise.all(given.map(isSaved));
+    const [conversations, texts] = [true, false].map((is) => given.filter((_, i) => saved[i] === is));
+    // In this order: what is imported has a composer of its own.
+    if (conversations.length > 0) {
+      $("tab-chat").click();
+      await this.#conversations.import(conversations);
+    }
+    if (texts.length > 0) this.#chat.attach(texts);
   }
 
   /** @param {string} source a name or an address; what can be none is told beside it */
@@ -75,14 +86,14 @@ export class Picker {
     this.#chat.use(source);
   }
 
-  /** Shows the present model, and how far another is loaded. */
+  /** Shows the present model, or the one that is loaded, and how far it is. */
   #name() {
-    const { current, name, progress } = this.#loader;
+    const { current, name, next, progress } = this.#loader;
     const { stage, loaded = 0, total = 0 } = progress ?? {};
     const part = total > 0 ? fill(TEXTS.part, { part: percent(loaded / total) }) : TEXTS.loading;
     const loading = stage === "compile" ? TEXTS.preparing : part;
-    write($("model-name"), name);
-    write($("model-size"), progress ? loading : current ? formatBytes(current.info.weightBytes) : "");
+    write($("model-name"), next ?? name);
+    write($("model-size"), progress || next ? loading : current ? formatBytes(current.info.weightBytes) : "");
   }
 
   #open() {
@@ -163,6 +174,8 @@ export class Picker {
 /** @param {string} why what is entered is none; empty where it may be one */
 function refuse(why) {
   write($("refusal"), why);
+  // It may say the same.
+  $("about-address").hidden = why === $("about-address").textContent;
   $("address").setAttribute("aria-invalid", `${why !== ""}`);
 }
 

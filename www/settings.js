@@ -1,7 +1,7 @@
 // The visitor's settings: those of the conversation that is shown, with which a new one begins.
 
 import { titleOf } from "./tabloom/element/parts.js";
-import { $, write } from "./dom.js";
+import { $, html, write } from "./dom.js";
 import { fill, number, texts } from "./texts.js";
 
 /** @import { Engine } from "./tabloom/index.js" */
@@ -38,6 +38,8 @@ export class Settings extends EventTarget {
   #form;
   #given;
   #undo = $("undo-reset");
+  /** Says what could be entered instead of what is not used. */
+  #unused = html("p", { role: "alert" });
   /** @type {Engine | null} what counts tokens */
   #engine = null;
   /** @type {Values} what is kept: all but what the page's address says */
@@ -53,11 +55,13 @@ export class Settings extends EventTarget {
     super();
     this.#form = form;
     this.#given = given;
+    this.#unused.classList.add("hint", "bad");
     this.use({});
     this.suit(null);
     // One is in the engine's view.
     for (const field of /** @type {Iterable<HTMLInputElement>} */ (/** @type {unknown} */ (form.elements))) {
       field.addEventListener("input", () => this.#take(field));
+      field.addEventListener("change", () => field.validity.valid || this.#fill());
     }
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("reset", (event) => {
@@ -89,6 +93,7 @@ export class Settings extends EventTarget {
    */
   use(values) {
     this.#undo.hidden = true;
+    this.#unused.remove();
     // A file from elsewhere may have more than can be entered.
     const most = (/** @type {string} */ name, /** @type {string} */ text = "") =>
       text.slice(0, /** @type {HTMLTextAreaElement} */ (this.#form.elements.namedItem(name)).maxLength);
@@ -144,10 +149,18 @@ export class Settings extends EventTarget {
 
   /** @param {HTMLInputElement} field */
   #take(field) {
+    this.#unused.remove();
     // What is out of range is marked by the browser, and not used.
-    if (!field.validity.valid) return void field.reportValidity();
+    if (!field.validity.valid) return this.#refuse(field);
     this.#undo.hidden = true;
     this.set({ [field.name]: entered(field) });
+  }
+
+  /** @param {HTMLInputElement} field */
+  #refuse({ min: least, max: most, step, parentElement: label }) {
+    const { unused, unusedWhole } = texts.settings;
+    write(this.#unused, fill(step === "1" ? unusedWhole : unused, { least, most }));
+    label?.after(this.#unused);
   }
 
   /** Shows how much of the model's context the system prompt takes. */

@@ -419,6 +419,9 @@ describe("conversations", () => {
   });
 
   test("one is renamed, pinned, saved as JSON, deleted and brought back", async () => {
+    // What was deleted before is not offered any more.
+    await page.reload();
+    await loaded(page);
     await choose(page, 0, "Rename");
     await page.keyboard.type("A fox");
     await page.keyboard.press("Enter");
@@ -483,6 +486,30 @@ describe("conversations", () => {
     assert.deepEqual({ ...again.content, title, changed }, { pinned: false, ...content });
     await choose(page, at, "Delete");
     await page.locator("#conversation-list .title", { hasText: "A copy" }).waitFor({ state: "detached" });
+    await page.reload();
+    await loaded(page);
+  });
+
+  test("what is deleted one after the other is brought back together", async () => {
+    const before = await titles(page);
+    assert.ok(before.length > 2);
+    await choose(page, 1, "Delete");
+    await page.locator("#said", { hasText: `Deleted “${before[1]}”.` }).waitFor();
+    await choose(page, 0, "Delete");
+    await page.locator("#said", { hasText: "Deleted 2 conversations." }).waitFor();
+    assert.deepEqual(await titles(page), before.slice(2));
+    await page.locator("#undo").click();
+    await page
+      .locator("#conversation-list li")
+      .nth(before.length - 1)
+      .waitFor();
+    assert.deepEqual(await titles(page), before);
+    await choose(page, 0, "Delete");
+    await page.locator("#said", { hasText: `Deleted “${before[0]}”.` }).waitFor();
+    await page.locator("#undo").click();
+    await page.locator("#conversation-list .title", { hasText: before[0] }).waitFor();
+    await page.reload();
+    await loaded(page);
   });
 
   testBeyondFirefox("clicks")("who does something else before all are deleted is asked once more", async () => {
@@ -494,6 +521,16 @@ describe("conversations", () => {
     assert.equal(await all.textContent(), "Delete all");
     await all.dblclick();
     assert.deepEqual(await titles(page), before, "who clicks twice has not read it");
+    assert.equal(await all.textContent(), "Really delete all?");
+    await page.keyboard.press("Escape");
+    assert.equal(await all.textContent(), "Delete all");
+    await page.clock.install();
+    await all.click();
+    await page.clock.runFor(9_000);
+    assert.equal(await all.textContent(), "Really delete all?");
+    await page.clock.runFor(2_000);
+    assert.equal(await all.textContent(), "Delete all");
+    await page.clock.resume();
     await page.locator("#search").click();
   });
 
@@ -548,6 +585,11 @@ describe("conversations", () => {
     await page.locator("#said", { hasText: "rubbish.json is not a saved conversation: it is not JSON" }).waitFor();
     await page.locator("#import-file").setInputFiles(file("other.json", '{"messages": [{"role": "root"}]}'));
     await page.locator("#said", { hasText: "it has no messages as “Save as JSON” writes them" }).waitFor();
+    await page.locator("#search").fill("fox");
+    await page.locator("#said").waitFor({ state: "hidden" });
+    await page.locator("#search").fill("");
+    await page.locator("#import-file").setInputFiles(file("rubbish.json", "{"));
+    await page.locator("#said").waitFor();
     await page.locator("#conversation-list .title", { hasText: "A fox" }).click();
     await page.locator("#said").waitFor({ state: "hidden" });
   });
@@ -736,6 +778,8 @@ describe("conversations", () => {
   });
 
   test("what was found is deleted, and the others are listed again once one begins", async () => {
+    await page.reload();
+    await loaded(page);
     const count = (await titles(page)).length;
     const search = async () => {
       await page.locator("#search").fill("is it IMPORTED");
@@ -1274,6 +1318,17 @@ test("text that is dropped goes to the chat, a model is loaded, and what is neit
   await drop(page, "#conversation .log", [["config.json", '{"a": 1}']]);
   await chip.filter({ hasText: "config.json" }).waitFor();
   await page.getByRole("button", { name: "Remove config.json" }).click();
+  await page.locator("#tab-settings").click();
+  const messages = [
+    { role: "user", content: "Is it there?" },
+    { role: "assistant", content: "It is." },
+  ];
+  await drop(page, "body", [["saved.json", JSON.stringify({ title: "Saved before", messages })]]);
+  await page.locator(MESSAGES, { hasText: "It is." }).waitFor();
+  assert.deepEqual(await titles(page), ["Saved before"]);
+  assert.equal(await chip.count(), 0, "it is no attachment");
+  await choose(page, 0, "Delete");
+  await chip.filter({ hasText: "notes.txt" }).waitFor();
   await drop(page, "#conversation .log", [["long.txt", "fox ".repeat(5_000)]]);
   await notice.filter({ hasText: /Too long: [\d,]+ tokens, and the model’s context has [\d,]+\./ }).waitFor();
   await page.getByRole("button", { name: "Remove long.txt" }).click();
@@ -1476,7 +1531,8 @@ test("settings are used, kept and put back", async () => {
   await page.getByLabel("Top-p").fill("7");
   await page.keyboard.press("Tab");
   const colour = (selector) => page.locator(selector).evaluate((element) => getComputedStyle(element).color);
-  assert.notEqual(await colour("#about-top-p"), await colour("#about-top-k"), "what is out of range is marked");
+  assert.notEqual(await colour("#set [role=alert]"), await colour("#about-top-k"), "what is out of range is told");
+  assert.equal(await page.getByLabel("Top-p").inputValue(), "");
   await page.locator("#tab-chat").click();
   const short = await ask(page, QUESTION);
   assert.ok(FRANCE.answer.startsWith(short) && short.length < FRANCE.answer.length, short);
@@ -1539,6 +1595,14 @@ test("settings that no request may have are marked, and not used; a system promp
     await page.locator(`[name=${name}]`).fill("1e20");
     assert.equal(await page.locator(`[name=${name}]:out-of-range`).count(), 1, name);
   }
+  await page.getByLabel("Temperature").fill("9");
+  const why = page.locator("#set [role=alert]");
+  assert.equal(await why.textContent(), "Not used: it has to be from 0 to 2.");
+  await page.getByLabel("Temperature").blur();
+  assert.equal(await page.getByLabel("Temperature").inputValue(), "");
+  assert.ok(await why.isVisible(), "it still says what became of it");
+  await page.getByLabel("Top-k").fill("1.5");
+  assert.equal(await why.textContent(), "Not used: it has to be a whole number from 0 to 4294967295.");
   // The largest of each, as the request takes them.
   await page.getByLabel("Temperature").fill("0");
   await page.getByLabel("Seed").fill(`${2 ** 53 - 1}`);
@@ -1821,7 +1885,7 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   const plan = (await texts("#bench-plan div")).join("\n");
   assert.match(plan, /^ModelBuilt-in model/);
   assert.match(plan, ADAPTER);
-  assert.match(plan, /about 29 sec at 30 tokens\/s/);
+  assert.match(plan, /about 30 sec at 30 tokens\/s/);
   assert.match(plan, /1, 2, 4 requests at once.*3 times\n.*48 tokens.*\n.*Tokens\/s/);
   const peers = await texts("#bench-peers li");
   await page.locator("#bench-run").click();
@@ -1835,6 +1899,10 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   for (const run of content.runs) assert.ok(run.first_token_ms > 0 && run.tokens_per_second > 0, JSON.stringify(run));
   assert.ok(content.runs.every(({ drafts, drafted_tokens }) => drafts || drafted_tokens === 0));
   assert.ok(content.runs.every(({ drafted_tokens, accepted_tokens }) => drafted_tokens >= accepted_tokens));
+  const spent = content.runs.reduce((sum, { tokens, tokens_per_second: rate }) => sum + (3 * tokens) / rate, 0);
+  const [, time, unit, rate] = /about ([\d.]+) (sec|min) at ([\d.]+) tokens\/s/.exec((await texts("#bench-plan"))[0]);
+  assert.ok(Math.abs((Number(time) * (unit === "min" ? 60 : 1)) / spent - 1) < 0.6, `${time} ${unit}: ${spent} s`);
+  assert.ok(Math.abs((18 * 48) / Number(rate) / spent - 1) < 0.06, `${rate} tokens/s: ${spent} s`);
   assert.equal(content.drafter, true);
   assert.ok(content.load_ms > 0 && content.weight_bytes > 0);
   assert.match(content.adapter, ADAPTER);
@@ -2065,6 +2133,7 @@ describe("the choice of a model", () => {
       await told.filter({ hasText: why }).waitFor();
       assert.equal(await field.getAttribute("aria-invalid"), "true");
       assert.equal(await field.inputValue(), entered);
+      assert.equal(await page.getByText(why).filter({ visible: true }).count(), 1, "once");
     }
     const right = ["org/name.bin", "hf:org/name:Q4_0", "org/name@main/a b/c", "smollm2-135m", "models/own/", "a.gguf"];
     const refused = await page.evaluate(async (right) => {
@@ -2131,8 +2200,11 @@ describe("the choice of a model", () => {
     await page.setViewportSize({ width: 1280, height: 720 });
     await page.context().setOffline(true);
     await better.waitFor({ state: "hidden" });
+    const unreachable = page.locator("#unreachable", { hasText: "There is no network now" });
+    await unreachable.waitFor();
     await page.context().setOffline(false);
     await better.waitFor();
+    assert.ok(await unreachable.isHidden());
     await ask(page, QUESTION);
     await better.waitFor({ state: "hidden" });
     assert.match(await ask(page, "Explain the theory of relativity to me."), /^Sorry/);
@@ -2175,8 +2247,8 @@ describe("the choice of a model", () => {
         /([\d.]+) ([MG])B to download, about (\d+) (sec|min) at ([\d,.]+) Mbit\/s; [\d.]+ [MG]B of memory; licence Apache/,
       );
       const seconds = (size * (unit === "G" ? 8000 : 8)) / speed.replaceAll(",", "");
-      const [least, most] = time === "min" ? [60 * Math.max(1, count - 1), 60 * count] : [count - 1, +count];
-      assert.ok(0.98 * least <= seconds && seconds <= 1.02 * most, text);
+      const [told, half] = time === "min" ? [60 * count, 30] : [+count, count < 10 ? 1 : 5];
+      assert.ok(0.98 * (told - half) <= seconds && seconds <= 1.02 * (told + half), text);
       // These would be too slow without a GPU.
       assert.doesNotMatch(text, /graphics card/);
     }
@@ -2227,6 +2299,12 @@ describe("the choice of a model", () => {
     assert.equal(await page.evaluate(() => document.documentElement.scrollHeight), 390);
     await page.setViewportSize({ width: 390, height: 844 });
     assert.equal(await ask(page, QUESTION), FRANCE.answer);
+    assert.equal(await page.locator("#model-name").textContent(), "half");
+    await view(page, "engine");
+    const tabs = page.locator("#panel tbody th");
+    await tabs.first().waitFor();
+    assert.deepEqual(await tabs.allTextContents(), ["This tab"], "what loads it is no other tab");
+    await view(page, "chat");
     await line.getByRole("button", { name: "Cancel" }).click();
     await line.waitFor({ state: "hidden" });
     assert.equal(await page.locator("#model-name").textContent(), "Built-in model");

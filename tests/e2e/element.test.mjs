@@ -1526,6 +1526,8 @@ test("what is dictated goes into the input, and never to a server", async () => 
   await page.evaluate(() => heard[4].onerror({ error: "not-allowed" }));
   await chat.locator("[part=notice]", { hasText: "did not let you dictate" }).waitFor();
   assert.equal(await dictate.getAttribute("aria-pressed"), "false");
+  await input.press("x");
+  await chat.locator("[part=notice]").waitFor({ state: "hidden" });
   assert.deepEqual(problems, []);
 });
 

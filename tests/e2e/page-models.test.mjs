@@ -253,6 +253,16 @@ test("times are told by the last download, not by what is read from the device",
   await server.close();
 });
 
+test("times are rounded to what one would say, and never by half", async () => {
+  const { page } = await open(browser, `${url}sw.js`);
+  const told = await page.evaluate(async () => {
+    const { duration } = await import("/format.js");
+    return [0.2, 7.2, 14, 58, 65.7, 94, 96, 149, 151].map(duration);
+  });
+  assert.deepEqual(told, ["1 sec", "8 sec", "10 sec", "60 sec", "70 sec", "90 sec", "2 min", "2 min", "3 min"]);
+  await page.close();
+});
+
 test("how far a model is loaded is the same number in all places, and never falls within one word", async () => {
   const { page } = await open(browser, `${url}?device=cpu`);
   const told = await page.evaluate(async () => {

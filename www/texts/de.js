@@ -72,7 +72,7 @@ export default {
     reset: "Auf Standard zurücksetzen",
     lines: "Das Paket mit {0} installieren, seine Dateien ({1}) als {2} ausliefern und zwei Zeilen HTML schreiben:",
     names:
-      "{0} nennt einen Ordner mit den Dateien eines Modells oder ein Modell von Hugging Face, für den Anfang etwa {1}.",
+      "Bei {0} steht die Adresse eines Ordners mit den Dateien eines Modells oder der Name eines Modells auf Hugging Face. Ein kleines für den Anfang ist {1}.",
     copy: "Kopieren",
     guide: "So wird ein Chat eingebunden",
     choose: "Modell wählen",
@@ -253,6 +253,8 @@ export default {
     quoted: "„{text}“",
     on: "an",
     off: "aus",
+    unused: "Nicht übernommen: Möglich ist {least} bis {most}.",
+    unusedWhole: "Nicht übernommen: Möglich sind ganze Zahlen von {least} bis {most}.",
   },
   site: {
     copied: "Kopiert.",
@@ -343,7 +345,6 @@ export default {
     tab: "Tab {number}",
     gone: "Geschlossene Tabs",
     hidden: "verborgen",
-    loading: "lädt",
     elsewhere: "An einer anderen Engine, für {model}",
     generation: "Tokens/s nach Tab",
     steps: "Tokens pro Schritt nach Tab",

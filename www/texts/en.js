@@ -151,6 +151,8 @@ export default {
     quoted: "“{text}”",
     on: "on",
     off: "off",
+    unused: "Not used: it has to be from {least} to {most}.",
+    unusedWhole: "Not used: it has to be a whole number from {least} to {most}.",
   },
   site: {
     copied: "Copied.",
@@ -228,7 +230,6 @@ export default {
     tab: "Tab {number}",
     gone: "Closed tabs",
     hidden: "hidden",
-    loading: "loading",
     elsewhere: "On another engine, for {model}",
     generation: "Tokens/s by tab",
     steps: "Tokens per step by tab",

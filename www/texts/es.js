@@ -73,7 +73,8 @@ export default {
     drafted: "qué tokens se propusieron",
     reset: "Restablecer valores",
     lines: "Instale el paquete con {0}, sirva sus archivos ({1}) como {2} y escriba dos líneas de HTML:",
-    names: "{0} indica una carpeta con los archivos de un modelo o un modelo de Hugging Face; para empezar, {1}.",
+    names:
+      "En {0} se escribe la dirección de una carpeta con los archivos de un modelo o el nombre de un modelo de Hugging Face. Uno pequeño para empezar es {1}.",
     copy: "Copiar",
     guide: "Cómo integrar un chat",
     choose: "Elegir un modelo",
@@ -250,6 +251,8 @@ export default {
     quoted: "«{text}»",
     on: "activado",
     off: "desactivada",
+    unused: "No se usa: debe estar entre {least} y {most}.",
+    unusedWhole: "No se usa: debe ser un número entero entre {least} y {most}.",
   },
   site: {
     copied: "Copiado.",
@@ -340,7 +343,6 @@ export default {
     tab: "Pestaña {number}",
     gone: "Pestañas cerradas",
     hidden: "oculta",
-    loading: "cargando",
     elsewhere: "En otro motor, para {model}",
     generation: "Tokens/s por pestaña",
     steps: "Tokens por paso y pestaña",

@@ -74,7 +74,7 @@ export default {
     reset: "Rétablir les valeurs par défaut",
     lines: "Installez le paquet avec {0}, servez ses fichiers ({1}) sous {2} et écrivez deux lignes de HTML :",
     names:
-      "{0} désigne un dossier contenant les fichiers d’un modèle, ou un modèle de Hugging Face ; pour commencer, {1}.",
+      "Dans {0}, écrivez l’adresse d’un dossier contenant les fichiers d’un modèle, ou le nom d’un modèle sur Hugging Face. Un petit modèle pour commencer : {1}.",
     copy: "Copier",
     guide: "Comment intégrer un chat",
     choose: "Choisir un modèle",
@@ -256,6 +256,8 @@ export default {
     quoted: "« {text} »",
     on: "activé",
     off: "désactivé",
+    unused: "Valeur non utilisée : elle doit être comprise entre {least} et {most}.",
+    unusedWhole: "Valeur non utilisée : ce doit être un nombre entier entre {least} et {most}.",
   },
   site: {
     copied: "Copié.",
@@ -344,7 +346,6 @@ export default {
     tab: "Onglet {number}",
     gone: "Onglets fermés",
     hidden: "masqué",
-    loading: "chargement",
     elsewhere: "Sur un autre moteur, pour {model}",
     generation: "Tokens/s par onglet",
     steps: "Tokens par pas et par onglet",

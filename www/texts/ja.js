@@ -71,7 +71,7 @@ export default {
     reset: "既定値に戻す",
     lines: "{0} でパッケージをインストールし、そのファイル（{1}）を {2} として配信して、HTML を 2 行書きます。",
     names:
-      "{0} には、モデルのファイルが入ったフォルダー、または Hugging Face のモデルを指定します。まずは {1} をお試しください。",
+      "{0} には、モデルのファイルが入ったフォルダーのアドレスか、Hugging Face のモデルの名前を書きます。まずは小さな {1} をお試しください。",
     copy: "コピー",
     guide: "チャットの組み込み方",
     choose: "モデルを選択",
@@ -248,6 +248,8 @@ export default {
     quoted: "「{text}」",
     on: "オン",
     off: "オフ",
+    unused: "この値は使われません。{least} から {most} までの数を入力してください。",
+    unusedWhole: "この値は使われません。{least} から {most} までの整数を入力してください。",
   },
   site: {
     copied: "コピーしました。",
@@ -327,7 +329,6 @@ export default {
     tab: "タブ {number}",
     gone: "閉じたタブ",
     hidden: "非表示",
-    loading: "読み込み中",
     elsewhere: "別のエンジンを使用中（{model}）",
     generation: "タブ別のトークン/秒",
     steps: "タブ別のステップあたりトークン",

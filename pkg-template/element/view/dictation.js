@@ -36,9 +36,11 @@ export async function addDictation(Recognition, view) {
     current = null;
     button.ariaPressed = "false";
   };
+  let failed = false;
   const fail = () => {
     stop();
     view.tell(TEXTS.notHeard);
+    failed = true;
   };
 
   const start = async () => {
@@ -79,7 +81,12 @@ export async function addDictation(Recognition, view) {
   button.addEventListener("click", () => (current ? stop() : start()));
   form.addEventListener("submit", stop);
   // Who types has another text in mind.
-  input.addEventListener("input", ({ isTrusted }) => isTrusted && stop());
+  input.addEventListener("input", ({ isTrusted }) => {
+    if (!isTrusted) return;
+    stop();
+    if (failed) view.tell("");
+    failed = false;
+  });
   form.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !current) return;
     stop();
