@@ -41,6 +41,8 @@ export class Tabs extends EventTarget {
       tab.tabIndex = tab === shown ? 0 : -1;
       $(viewOf(tab)).hidden = tab !== shown;
     }
+    // On a phone there may not be room for all of them.
+    shown.scrollIntoView({ block: "nearest" });
     this.dispatchEvent(new Event("change"));
   }
 

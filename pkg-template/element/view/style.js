@@ -252,8 +252,8 @@ textarea:focus-visible { outline: 0; }
   }
 }
 @media (pointer: coarse) {
-  .icon, .round, .versions .icon { inline-size: 2.75rem; block-size: 2.75rem; }
-  .plain, .pill { min-block-size: 2.75rem; }
+  .icon, .round, .versions .icon { inline-size: 44px; block-size: 44px; }
+  .plain, .pill { min-block-size: 44px; }
   textarea { padding-block: .6rem; font-size: max(1rem, 16px); }
 }
 @media (prefers-reduced-motion: no-preference) {
