@@ -2821,6 +2821,8 @@ describe("for everybody", () => {
       const hint = page.locator("#long");
       await hint.waitFor();
       assert.ok((await log()) > 0.6, `${await log()} of a phone`);
+      const { height } = await hint.boundingBox();
+      assert.ok(height < 50, `a hint of ${height} px is in more than two lines`);
       await page.setViewportSize({ width: 390, height: 500 });
       await page.locator(INPUT).focus();
       await hint.waitFor({ state: "hidden" });
