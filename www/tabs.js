@@ -1,6 +1,9 @@
 // The page's views: a list of tabs, of which one is shown, named in the address after `#`.
 import { $ } from "./dom.js";
 
+/** Pixels of what is before the tab that is shown, where that has to scroll. */
+const EDGE = 48;
+
 /** Dispatches `change` when another view is shown. */
 export class Tabs extends EventTarget {
   /** @type {HTMLElement[]} */
@@ -41,6 +44,9 @@ export class Tabs extends EventTarget {
       tab.tabIndex = tab === shown ? 0 : -1;
       $(viewOf(tab)).hidden = tab !== shown;
     }
+    // There may not be room for all of them; `scrollIntoView` would change where the next Tab key leads.
+    const list = /** @type {HTMLElement} */ (shown.parentElement);
+    list.scrollLeft = shown.offsetLeft - list.offsetLeft - EDGE;
     this.dispatchEvent(new Event("change"));
   }
 

@@ -1065,7 +1065,8 @@ test("the list of conversations fades out where there is more below, and not at 
   assert.deepEqual(await strip(y + height - 1), ground, "the last line is the ground");
   await list.evaluate((list) => list.scrollTo(0, list.scrollHeight));
   const last = await list.locator("li").last().boundingBox();
-  assert.ok(last.y + last.height <= y + height - 32 + 1, "the last row is free");
+  const fade = await list.evaluate((list) => Number.parseFloat(getComputedStyle(list, "::after").height));
+  assert.ok(last.y + last.height <= y + height - fade + 1, "the last row is free");
   assert.notDeepEqual(await strip(last.y + last.height - 2), ground);
   await page.context().close();
 });
@@ -2899,6 +2900,8 @@ describe("for everybody", () => {
       const hint = page.locator("#long");
       await hint.waitFor();
       assert.ok((await log()) > 0.6, `${await log()} of a phone`);
+      const { height } = await hint.boundingBox();
+      assert.ok(height < 50, `a hint of ${height} px is in more than two lines`);
       await page.setViewportSize({ width: 390, height: 500 });
       await page.locator(INPUT).focus();
       await hint.waitFor({ state: "hidden" });
@@ -2942,6 +2945,59 @@ describe("for everybody", () => {
     const [row, title] = await Promise.all(["li", "li .title span"].map((name) => list.locator(name).boundingBox()));
     const off = title.y + title.height / 2 - row.y - row.height / 2;
     assert.ok(Math.abs(off) < 1, `a title is ${off} px from the middle of its row`);
+    await page.context().close();
+  });
+
+  testBeyondFirefox("touch")("on a phone the input is in sight, however large the text is", async () => {
+    const { page } = await fresh({ viewport: { width: 390, height: 844 }, hasTouch: true });
+    const size = (text) => page.evaluate((text) => (document.documentElement.style.fontSize = text), text);
+    for (const begun of [false, true]) {
+      if (begun) {
+        await size("");
+        await ask(page, STORY);
+        await kept(page);
+        await page.reload();
+        await loaded(page);
+      }
+      for (const [width, height, text] of /** @type {const} */ ([
+        [390, 844, "175%"],
+        [390, 844, "200%"],
+        [390, 420, "100%"],
+        [360, 640, "130%"],
+        [360, 640, "200%"],
+        [844, 390, "200%"],
+      ])) {
+        await page.setViewportSize({ width, height });
+        await size(text);
+        const [below, log] = await page.evaluate(() => [
+          shadow(".composer")[0].getBoundingClientRect().bottom - innerHeight,
+          shadow(".log")[0].clientHeight / innerHeight,
+        ]);
+        assert.ok(below < 0, `${width} x ${height} at ${text}: it ends ${below} px below the window`);
+        assert.ok(log > 0.2, `${width} x ${height} at ${text}: a log of ${log}`);
+      }
+    }
+    // Where not all has room, the page scrolls once the conversation is at its end.
+    await page.setViewportSize({ width: 390, height: 844 });
+    await size("");
+    await page.evaluate(() => {
+      document.getElementById("top").style.height = "700px";
+      shadow(".log")[0].scrollTo(0, 1e6);
+    });
+    await page.mouse.move(200, 750);
+    await page.mouse.wheel(0, 500);
+    await page.waitForFunction(() => scrollY > 0);
+    await page.context().close();
+  });
+
+  test("the tab of the view that is shown is in sight where not all tabs are", async () => {
+    const { page } = await fresh({ viewport: { width: 390, height: 844 } });
+    await page.evaluate(() => (document.documentElement.style.fontSize = "200%"));
+    for (const name of ["settings", "chat"]) {
+      await page.evaluate((name) => (location.hash = name), name);
+      await page.locator(`#${name}`).waitFor();
+      assert.ok(await inSight(page.locator(`#tab-${name}`)), name);
+    }
     await page.context().close();
   });
 

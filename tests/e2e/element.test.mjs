@@ -1128,6 +1128,7 @@ test("what cannot be attached is told with a reason, at once", async () => {
         "x.png is a picture, which the chat cannot read. Attach text in its place. nul.bin has no text that can be read.",
     })
     .waitFor();
+  assert.equal((await notice.innerText()).split("\n").length, 2, "a line for each of them");
   assert.match((await chips(chat)).join(), /^good\.txt/);
   await chat.locator("[aria-live]", { hasText: "x.png is a picture" }).first().waitFor({ state: "attached" });
 
@@ -1173,6 +1174,37 @@ test("what cannot be attached is told with a reason, at once", async () => {
   await notice.waitFor({ state: "hidden" });
   assert.deepEqual(problems, []);
 });
+
+for (const size of ["100%", "200%"]) {
+  test(`on a phone the newest of what is attached is in sight, and all can be told and removed, text at ${size}`, async () => {
+    const { page, chat, input } = await fake();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.evaluate((size) => (document.documentElement.style.fontSize = size), size);
+    await counting(page, 100_000);
+    const names = [
+      "a.md",
+      "one with a rather long name, of many words.txt",
+      "another-with-a-name-that-has-no-spaces.txt",
+    ];
+    await chat.locator("input[type=file]").setInputFiles(names.map((name) => file(name, "y".repeat(1_500))));
+    await chat.locator("[part=attachment]").nth(2).waitFor();
+    await paste(input, "x\n", { times: 50 });
+    await chat.locator("small", { hasText: /\d/ }).nth(3).waitFor();
+    const [below, beyond, cut] = await page.evaluate(() => {
+      const list = shadow("[part=attachments]");
+      const { right, bottom } = list.getBoundingClientRect();
+      const rem = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+      return [
+        list.lastElementChild.getBoundingClientRect().bottom - bottom,
+        Math.max(...[...list.querySelectorAll("button")].map((e) => e.getBoundingClientRect().right - right)),
+        [...list.querySelectorAll("b")].filter((b) => b.clientWidth < Math.min(b.scrollWidth, 7 * rem)).length,
+      ];
+    });
+    assert.ok(below <= 0, `the newest ends ${below} px too low`);
+    assert.ok(beyond <= 0, `a button ends ${beyond} px too far`);
+    assert.equal(cut, 0, "names of a few letters");
+  });
+}
 
 test("a question is as long as what the model is told: with its template, the system message and the fences", async () => {
   const { page, chat, input } = await fake();

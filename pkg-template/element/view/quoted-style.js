@@ -1,10 +1,11 @@
 const CSS = `
 .attachments { order: -2; flex: 0 0 100%; display: flex; flex-wrap: wrap; gap: .35rem; max-block-size: 8rem; overflow-y: auto; margin: 0 0 .25rem; padding: .15rem; list-style: none; }
-.attachments li { display: flex; align-items: center; max-inline-size: 100%; padding-inline-start: .75rem; border: 1px solid var(--line); border-radius: 1.3rem; background: var(--surface); font-size: .875em; }
-.attachments b { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-weight: 600; }
+.attachments li { display: flex; flex-wrap: wrap; align-items: center; max-inline-size: 100%; padding-inline-start: .75rem; border: 1px solid var(--line); border-radius: 1.3rem; background: var(--surface); font-size: .875em; }
+.attachments b { max-inline-size: min(12rem, 100%); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-weight: 600; }
 .attachments small { flex: none; margin-inline: .5rem .15rem; color: var(--muted); font-variant-numeric: tabular-nums; }
 .attachments .icon { flex: none; border-radius: 50%; outline-offset: -2px; color: var(--muted); }
 .attachments .icon:hover { background: var(--line); }
+.notice { white-space: pre-line; }
 .dropping::after {
   content: attr(data-drop);
   position: absolute;
@@ -12,9 +13,12 @@ const CSS = `
   inset: .5rem;
   display: grid;
   place-items: center;
+  padding: 1rem;
   border: 2px dashed var(--accent);
   border-radius: var(--tabloom-radius, 1rem);
-  background: color-mix(in srgb, var(--background) 85%, transparent);
+  background: color-mix(in srgb, var(--background) 97%, transparent);
+  font-size: 1.25em;
+  text-align: center;
   pointer-events: none;
 }
 details { margin-block-end: .35rem; }

@@ -116,13 +116,13 @@ const CSS = `
 .text :not(pre) > code { padding: .15em .35em; border-radius: .35em; background: var(--surface); }
 .code { border: 1px solid var(--line); border-radius: .75rem; background: var(--surface); overflow: hidden; }
 .bar { display: flex; align-items: center; justify-content: space-between; padding: .25rem .4rem 0 1rem; color: var(--muted); font-size: .8em; }
-.code pre { margin: 0; padding: .35rem 1rem .9rem; overflow-x: auto; tab-size: 4; direction: ltr; text-align: left; scrollbar-width: thin; border-radius: .75rem; }
+.code pre { --background: var(--surface); margin: 0; padding: .35rem 1rem .9rem; tab-size: 4; direction: ltr; text-align: left; }
 p.math { overflow: auto hidden; }
 /* A shade at each edge beyond which there is more; at the ends what scrolls along covers it. */
-.scroller {
+.scroller { border: 1px solid var(--line); }
+.scroller, .code pre {
   overflow-x: auto;
   scrollbar-width: thin;
-  border: 1px solid var(--line);
   border-radius: .75rem;
   background:
     linear-gradient(90deg, var(--background) 1rem, transparent 3rem calc(100% - 3rem), var(--background) calc(100% - 1rem)) local,
@@ -157,8 +157,8 @@ p.math { overflow: auto hidden; }
 .round.latest {
   position: absolute;
   z-index: 1;
-  inset: auto 0 .75rem;
-  margin: auto;
+  inset-block-end: .75rem;
+  inset-inline-end: .75rem;
   border: 1px solid var(--line);
   background: var(--background);
   box-shadow: 0 2px 10px #0002;
@@ -252,8 +252,8 @@ textarea:focus-visible { outline: 0; }
   }
 }
 @media (pointer: coarse) {
-  .icon, .round, .versions .icon { inline-size: 2.75rem; block-size: 2.75rem; }
-  .plain, .pill { min-block-size: 2.75rem; }
+  .icon, .round, .versions .icon { inline-size: 44px; block-size: 44px; }
+  .plain, .pill { min-block-size: 44px; }
   textarea { padding-block: .6rem; font-size: max(1rem, 16px); }
 }
 @media (prefers-reduced-motion: no-preference) {
@@ -264,7 +264,7 @@ textarea:focus-visible { outline: 0; }
 @keyframes slide { from { translate: -30%; } to { translate: 100%; } }
 @media (forced-colors: active) {
   .user .text, .round, .icon:focus-visible { border: 1px solid; }
-  .scroller { background: none; }
+  .scroller, .code pre { background: none; }
   .track { border: 1px solid; }
   .track i, .dots i { background: Highlight; forced-color-adjust: none; }
   :disabled, [aria-disabled=true] { opacity: 1; color: GrayText; }

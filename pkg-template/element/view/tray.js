@@ -89,8 +89,8 @@ export class Tray {
         refused.push(fill(error.message, { name, limit: limit() }));
       }
     }
-    const more = refused.length > SENTENCES ? " …" : "";
-    this.#attachments.view.tell(`${refused.slice(0, SENTENCES).join(" ")}${more}`);
+    if (refused.length > SENTENCES) refused.splice(SENTENCES, Infinity, "…");
+    this.#attachments.view.tell(refused.join("\n"));
   }
 
   /** @param {string} text to attach */
@@ -106,6 +106,8 @@ export class Tray {
     this.#quotes = quotes;
     list.replaceChildren(...quotes.map((quote, i) => this.#chip(quote, i)));
     list.hidden = quotes.length === 0;
+    // The newest is in sight.
+    list.scrollTop = list.scrollHeight;
     this.#attachments.over = "";
     view.tell("");
   }
