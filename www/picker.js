@@ -32,7 +32,9 @@ export class Picker {
     this.#conversations = conversations;
     for (const type of ["change", "progress"]) loader.addEventListener(type, () => this.#name());
     $("choose").addEventListener("click", () => this.#open());
-    for (const type of ["online", "offline"]) addEventListener(type, () => this.#dialog.open && this.#list());
+    const again = () => this.#dialog.open && this.#list();
+    loader.addEventListener("change", again);
+    for (const type of ["online", "offline"]) addEventListener(type, again);
     $("close-picker").addEventListener("click", () => this.#dialog.close());
     $("by-address").addEventListener("submit", (/** @type {Event} */ event) => {
       event.preventDefault();

@@ -61,7 +61,7 @@ export class Settings extends EventTarget {
     // One is in the engine's view.
     for (const field of /** @type {Iterable<HTMLInputElement>} */ (/** @type {unknown} */ (form.elements))) {
       field.addEventListener("input", () => this.#take(field));
-      field.addEventListener("change", () => field.validity.valid || this.#fill());
+      field.addEventListener("blur", () => field.validity.valid || this.#fill());
     }
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("reset", (event) => {
