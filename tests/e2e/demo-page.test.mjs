@@ -2399,7 +2399,7 @@ describe("the choice of a model", () => {
       await page.locator("#choose").click();
       await page.locator("#folder").setInputFiles(folder);
       const name = folder.split("/").at(-1);
-      await page.locator("#model-name", { hasText: name }).waitFor();
+      await loaded(page, name);
       await page.locator("#choose").click();
       const present = page.locator("#picker [aria-current=true]");
       await present.filter({ hasText: name }).waitFor();
@@ -2422,7 +2422,7 @@ describe("the choice of a model", () => {
       for (const type of /** @type {const} */ (["dragEnter", "dragOver", "drop"])) {
         await devtools.send("Input.dispatchDragEvent", { type, x: 400, y: 300, data });
       }
-      await another.page.locator("#model-name", { hasText: name }).waitFor();
+      await loaded(another.page, name);
       assert.equal(await ask(another.page, QUESTION), FRANCE.answer);
       assert.deepEqual(another.problems, []);
       await context.close();
@@ -2532,7 +2532,7 @@ describe("the choice of a model", () => {
     await page.locator("#choose").click();
     await page.getByLabel("Address of a folder").fill(`${url}model`);
     await page.keyboard.press("Enter");
-    await page.locator("#model-name", { hasText: /^model$/ }).waitFor();
+    await loaded(page, /^model$/);
     await page.locator("#conversation .note", { hasText: "Stopped." }).waitFor();
     await away.waitFor({ state: "detached" });
     await releaseAnswers(page);

@@ -57,9 +57,15 @@ export async function open(browser, address) {
   return { page, requests, problems };
 }
 
-/** Waits until a model is loaded. */
-export function loaded(page) {
-  return page.locator("#model-size", { hasText: /^[\d.,]+ [kMG]?B$/ }).waitFor();
+/**
+ * Waits until a model is loaded, or the one whose name has a text.
+ *
+ * @param {import("playwright-core").Page} page
+ * @param {string | RegExp} [name]
+ */
+export async function loaded(page, name = /./) {
+  await page.locator("#model-name", { hasText: name }).waitFor();
+  await page.locator("#model-size", { hasText: /^[\d.,]+ [kMG]?B$/ }).waitFor();
 }
 
 /**

@@ -121,7 +121,7 @@ testBeyondFirefox("folders")(
     const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
     const name = folder.split("/").at(-1);
     await page.locator("#folder").setInputFiles(folder);
-    await page.locator("#model-name", { hasText: name }).waitFor();
+    await loaded(page, name);
     await ask(page, "What is the capital of France?");
     const notice = page.locator("#conversation [part=notice]");
     assert.equal(await notice.isVisible(), false);
@@ -167,7 +167,7 @@ test("who has chosen a model finds it again while it is on the device, unless th
     return name;
   };
   await use("models/own/");
-  await page.locator("#model-name", { hasText: "own" }).waitFor();
+  await loaded(page, "own");
   const asked = server.requests.length;
   await page.reload();
   assert.equal(await found(page), "own");
@@ -206,7 +206,7 @@ test("a model that is left frees its memory, and takes its figures with it", asy
   await page.locator("#choose").click();
   await page.locator("#address").fill("models/other/");
   await page.keyboard.press("Enter");
-  await page.locator("#model-name", { hasText: "other" }).waitFor();
+  await loaded(page, "other");
   await page.locator("#panel").getByText(before, { exact: true }).waitFor();
   await page.locator("#tab-chat").click();
   assert.doesNotMatch(await page.locator("#speed").textContent(), /tokens/);
@@ -247,7 +247,7 @@ test("times are told by the last download, not by what is read from the device",
   await page.locator("#choose").click();
   await page.locator("#address").fill("models/another/");
   await page.keyboard.press("Enter");
-  await page.locator("#model-name", { hasText: "another" }).waitFor();
+  await loaded(page, "another");
   assert.notEqual(await rate(), first);
   await page.context().close();
   await server.close();
