@@ -1,6 +1,7 @@
 const CSS = `
-.attachments { order: -2; flex: 0 0 100%; display: flex; flex-wrap: wrap; gap: .35rem; max-block-size: 8rem; overflow-y: auto; margin: 0 0 .25rem; padding: .15rem; list-style: none; }
+.attachments { order: -2; flex: 0 0 100%; display: flex; flex-wrap: wrap; gap: .35rem; max-block-size: 8rem; overflow-y: auto; scroll-snap-type: y proximity; margin: 0 0 .25rem; padding: .15rem; list-style: none; }
 .attachments li { display: flex; flex-wrap: wrap; align-items: center; max-inline-size: 100%; padding-inline-start: .75rem; border: 1px solid var(--line); border-radius: 1.3rem; background: var(--surface); font-size: .875em; }
+.attachments li:last-child { scroll-snap-align: end; scroll-margin-block-end: .15rem; }
 .attachments b { max-inline-size: min(12rem, 100%); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-weight: 600; }
 .attachments small { flex: none; margin-inline: .5rem .15rem; color: var(--muted); font-variant-numeric: tabular-nums; }
 .attachments .icon { flex: none; border-radius: 50%; outline-offset: -2px; color: var(--muted); }
