@@ -46,7 +46,7 @@ test("a better model that is on the device is offered as that, also without a ne
   const far = page.locator("#suggested button:enabled");
   assert.ok((await far.count()) > 1);
   await page.context().setOffline(true);
-  await page.getByText("There is no network now: only what is kept can be loaded.").waitFor();
+  await page.locator("#room", { hasText: "There is no network now: only what is kept can be loaded." }).waitFor();
   await far.first().waitFor({ state: "detached" });
   assert.ok(await kept.getByRole("button", { name: "Load" }).isEnabled());
   await page.keyboard.press("Escape");

@@ -441,7 +441,7 @@ export const STATES = {
     show: async (page) => {
       await page.evaluate(() => Object.defineProperty(navigator, "onLine", { value: false }));
       await choose(page);
-      await page.getByText("There is no network now").waitFor();
+      await page.locator("#room", { hasText: "There is no network now" }).waitFor();
     },
   },
   "dialog: better model": {
