@@ -3,21 +3,16 @@ import { Engine } from "./tabloom/index.js";
 import { icon } from "./tabloom/element/parts.js";
 import { ordered, textsOf } from "./archive.js";
 import { $, button, html, write } from "./dom.js";
-import { contentOf, conversationIn, saveAllAsJson, saveAsJson, saveAsMarkdown, valuesIn } from "./exchange.js";
+import { readConversations, saveAllAsJson, saveAsJson, saveAsMarkdown } from "./exchange.js";
+import { time } from "./format.js";
 import { offer } from "./menu.js";
-import { fill, locale, texts } from "./texts.js";
+import { fill, texts } from "./texts.js";
 
 /** @typedef {import("./archive.js").Conversation} Conversation */
 /** @typedef {import("./archive.js").Entry} Entry */
 
 const DOTS = "M5 12h.01M12 12h.01M19 12h.01";
 const TEXTS = texts.conversations;
-/** How times are written, of today, of other days of this year, and of other years. */
-const FORMATS = /** @type {const} */ ([
-  { hour: "numeric", minute: "2-digit" },
-  { day: "numeric", month: "short" },
-  { day: "numeric", month: "short", year: "numeric" },
-]);
 /** Characters before and after what was found that are listed with it. */
 const [BEFORE, AFTER] = [16, 80];
 /** How many conversations are listed in a frame. */
@@ -58,8 +53,6 @@ export class Conversations {
   #silence;
   #frame = 0;
   #menu = $("menu");
-  /** @type {Intl.DateTimeFormat[]} by FORMATS: slow to make, so once, and not before a list */
-  #formats = [];
   #listed = Promise.resolve();
   /** @type {Promise<void> | null} lists what changes until it begins */
   #next = null;
@@ -314,7 +307,7 @@ export class Conversations {
     const where = this.#found?.get(id) ?? "";
     const found = where && `${sought()}\n${where}`;
     if (known?.entry === entry && known.current === current && known.found === found) return known.item;
-    const when = this.#chat.away(id) ? TEXTS.answering : this.#when(changed);
+    const when = this.#chat.away(id) ? TEXTS.answering : time(changed);
     const key = JSON.stringify([title, pinned, current, when, found]);
     if (known && (known.key === key || known.item.querySelector("input"))) {
       Object.assign(known, { entry, current, found });
@@ -512,25 +505,7 @@ export class Conversations {
 
   /** @param {File[]} files */
   async import(files) {
-    /** @type {string[]} */
-    const failures = [];
-    const refused = (/** @type {Error} */ { message }) => void failures.push(message);
-    const values = await Promise.all(files.map((file) => valuesIn(file).catch(refused)));
-    const known = new Map((await this.#all()).map((kept) => [contentOf(kept), kept]));
-    /** @type {Conversation[]} */
-    const read = [];
-    /** @type {Conversation[]} */
-    const added = [];
-    for (const value of values.flatMap((values) => values ?? [])) {
-      try {
-        const conversation = conversationIn(value);
-        const kept = known.get(contentOf(conversation));
-        read.push(kept ?? conversation);
-        if (!kept) added.push(conversation);
-      } catch (/** @type {any} */ error) {
-        refused(error);
-      }
-    }
+    const { read, added, failures } = await readConversations(files, await this.#all());
     for (const conversation of added) await this.#archive.put(conversation);
     const last = read.at(-1);
     if (last && last.id !== this.#chat.conversation.id) this.#chat.show(last);
@@ -547,16 +522,6 @@ export class Conversations {
       $("show-history").focus();
       this.#unfold(false);
     }
-  }
-
-  /** @param {number} time milliseconds since 1970 */
-  #when(time) {
-    if (this.#formats.length === 0) {
-      this.#formats = FORMATS.map((options) => new Intl.DateTimeFormat(locale, options));
-    }
-    const today = new Date().setHours(0, 0, 0, 0);
-    const sameYear = new Date(time).getFullYear() === new Date(today).getFullYear();
-    return this.#formats[time >= today ? 0 : sameYear ? 1 : 2].format(time);
   }
 
   /** Takes back what was said, unless it still holds: what was deleted can be brought back until something is asked. */

@@ -38,12 +38,41 @@ export function saveAsMarkdown(conversation) {
 }
 
 /**
+ * The conversations in files; one that is kept already, unchanged, is that.
+ *
+ * @param {File[]} files
+ * @param {Conversation[]} kept
+ */
+export async function readConversations(files, kept) {
+  /** @type {string[]} what is wrong with files and conversations */
+  const failures = [];
+  const refused = (/** @type {Error} */ { message }) => void failures.push(message);
+  const values = await Promise.all(files.map((file) => valuesIn(file).catch(refused)));
+  const known = new Map(kept.map((conversation) => [contentOf(conversation), conversation]));
+  /** @type {Conversation[]} */
+  const read = [];
+  /** @type {Conversation[]} those of them that are not kept */
+  const added = [];
+  for (const value of values.flatMap((values) => values ?? [])) {
+    try {
+      const conversation = conversationIn(value);
+      const same = known.get(contentOf(conversation));
+      read.push(same ?? conversation);
+      if (!same) added.push(conversation);
+    } catch (/** @type {any} */ error) {
+      refused(error);
+    }
+  }
+  return { read, added, failures };
+}
+
+/**
  * What a JSON file holds of each of its conversations; throws an error that says what is wrong with it.
  *
  * @param {File} file
  * @returns {Promise<{name: string, value: any}[]>} what each is called in errors
  */
-export async function valuesIn(file) {
+async function valuesIn(file) {
   const { name } = file;
   if (file.size > MOST) throw failure(name, fill(texts.exchange.large, { limit: formatBytes(MOST) }));
   try {
@@ -73,7 +102,7 @@ export async function isSaved(file) {
  * @param {{name: string, value: any}} read
  * @returns {Conversation}
  */
-export function conversationIn({ name, value }) {
+function conversationIn({ name, value }) {
   const messages = messagesOf(value);
   if (messages.length === 0) throw failure(name, fill(texts.exchange.noMessages, { json: texts.conversations.json }));
   if (textsOf(messages).length > MESSAGES) throw failure(name, fill(texts.exchange.many, { limit: MESSAGES }));
@@ -90,7 +119,7 @@ export function conversationIn({ name, value }) {
  *
  * @param {Conversation} conversation
  */
-export function contentOf(conversation) {
+function contentOf(conversation) {
   try {
     const { title, settings, messages } = conversationIn({ name: "", value: conversation });
     return JSON.stringify([title, settings, messages]);

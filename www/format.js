@@ -1,4 +1,14 @@
-import { fill, number, texts } from "./texts.js";
+import { fill, locale, number, texts } from "./texts.js";
+
+/** How times are written, of today, of other days of this year, and of other years. */
+const TIMES = /** @type {const} */ ([
+  { hour: "numeric", minute: "2-digit" },
+  { day: "numeric", month: "short" },
+  { day: "numeric", month: "short", year: "numeric" },
+]);
+
+/** @type {Intl.DateTimeFormat[]} by TIMES: slow to make, so once, and not before the first time */
+let times = [];
 
 /**
  * Bytes with three significant digits and a unit.
@@ -42,6 +52,18 @@ export function duration(seconds) {
   if (seconds >= 95) return number(Math.round(seconds / 60), { style: "unit", unit: "minute" });
   const value = seconds < 10 ? Math.ceil(seconds) : 10 * Math.round(seconds / 10);
   return number(value, { style: "unit", unit: "second" });
+}
+
+/**
+ * The time of today, or the day.
+ *
+ * @param {number} time milliseconds since 1970
+ */
+export function time(time) {
+  if (times.length === 0) times = TIMES.map((options) => new Intl.DateTimeFormat(locale, options));
+  const today = new Date().setHours(0, 0, 0, 0);
+  const sameYear = new Date(time).getFullYear() === new Date(today).getFullYear();
+  return times[time >= today ? 0 : sameYear ? 1 : 2].format(time);
 }
 
 /**

@@ -1,9 +1,7 @@
 // The demo page beyond a question and its answer: what is kept, changed, measured, and how it looks and
 // works for everybody.
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFile, rm } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
 import { ADAPTER, allowClipboard, launch, noteWarnings, saved, testBeyondFirefox, url, waitUntil } from "./browser.mjs";
@@ -12,7 +10,7 @@ import { ask, answered, begin, keep, loaded, open, ready, say, view } from "./de
 import { FIREFOX } from "./firefox.mjs";
 import { holdAnswers, releaseAnswers } from "./hold.mjs";
 import { goldens } from "./package.mjs";
-import { modelFile, serve } from "./server.mjs";
+import { modelFile, modelFolder, serve } from "./server.mjs";
 
 const [FRANCE] = goldens;
 const QUESTION = FRANCE.messages[0].content;
@@ -2391,10 +2389,7 @@ describe("the choice of a model", () => {
   testBeyondFirefox("folders")(
     "models of this device are marked, too, and their line for a site is one to change",
     async () => {
-      const folder = await mkdtemp(join(tmpdir(), "own-model-"));
-      for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]) {
-        await writeFile(join(folder, name), await modelFile(name));
-      }
+      const folder = await modelFolder();
       const { page } = await fresh();
       await page.locator("#choose").click();
       await page.locator("#folder").setInputFiles(folder);

@@ -1,12 +1,10 @@
 // The models of the demo page: which it offers, which it comes back with, and how far one is loaded.
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rm } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { launch, testBeyondFirefox, url } from "./browser.mjs";
 import { INPUT, PROBLEM, ask, loaded, open, ready, view } from "./demo.mjs";
-import { modelFile, serve } from "./server.mjs";
+import { modelFile, modelFolder, serve } from "./server.mjs";
 import { SUGGESTED } from "../../www/suggested.js";
 
 let browser;
@@ -114,10 +112,7 @@ test("a name that the hub does not know is told as it was written, and apart fro
 testBeyondFirefox("folders")(
   "of a model that was on this device a reload says that it has to be chosen again",
   async () => {
-    const folder = await mkdtemp(join(tmpdir(), "own-model-"));
-    for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]) {
-      await writeFile(join(folder, name), await modelFile(name));
-    }
+    const folder = await modelFolder();
     const { page } = await ready(await browser.newContext(), `${url}?device=cpu`);
     const name = folder.split("/").at(-1);
     await page.locator("#folder").setInputFiles(folder);

@@ -1,6 +1,9 @@
 // The demo page's files behind a server of the test's own, with some files replaced.
 import { createHash } from "node:crypto";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { url } from "./browser.mjs";
 
 /** @typedef {Record<string, string | Buffer | ((response: import("node:http").ServerResponse) => void)>} Files */
@@ -96,6 +99,15 @@ export async function modelFile(file) {
   const { status, body } = await original(`model/${file}`);
   if (status !== 200) throw new Error(`model/${file}: ${status}`);
   return Buffer.from(body);
+}
+
+/** A new folder with the files of the built-in model. */
+export async function modelFolder() {
+  const folder = await mkdtemp(join(tmpdir(), "own-model-"));
+  for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]) {
+    await writeFile(join(folder, name), await modelFile(name));
+  }
+  return folder;
 }
 
 export const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
