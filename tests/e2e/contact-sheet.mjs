@@ -64,7 +64,10 @@ async function shoot(page) {
     await page.setViewportSize({ width, height });
     for (const [look, { colorScheme = "light", forcedColors = "none", dir = "ltr" }] of Object.entries(LOOKS)) {
       await page.emulateMedia({ colorScheme, forcedColors });
-      await page.evaluate((dir) => (document.documentElement.dir = dir), dir);
+      await page.evaluate((dir) => {
+        document.documentElement.dir = dir;
+        dispatchEvent(new Event("resize")); // menus are placed anew
+      }, dir);
       const shot = await page.screenshot({ animations: "disabled", caret: "hide" });
       figures.push(`<figure><figcaption>${width} × ${height}, ${look}</figcaption>
         <img alt="" width="${shown}" src="data:image/png;base64,${shot.toString("base64")}"></figure>`);

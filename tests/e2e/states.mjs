@@ -516,7 +516,8 @@ export const STATES = {
   },
   "element: ready": {
     ...element,
-    show: (page) => page.locator("tabloom-chat").evaluate((/** @type {TabloomChat} */ chat) => void chat.load()),
+    show: (page) =>
+      page.locator("tabloom-chat").evaluate(async (/** @type {TabloomChat} */ chat) => void (await chat.load())),
   },
   "element: answered": {
     ...element,
