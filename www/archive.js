@@ -89,7 +89,9 @@ export class Archive extends EventTarget {
       const transaction = await this.#transaction("readwrite");
       const entries = transaction.objectStore(ENTRIES);
       const kept = await settled(entries.get(conversation.id));
-      if (kept?.revision > (conversation.revision ?? 0)) conversation.id = crypto.randomUUID();
+      if (kept?.revision > (conversation.revision ?? 0)) {
+        Object.assign(conversation, { id: crypto.randomUUID(), title: `${conversation.title} (2)`, named: true });
+      }
       conversation.revision = (conversation.revision ?? 0) + 1;
       entries.put(entryOf(conversation));
       transaction.objectStore(CONVERSATIONS).put(conversation);

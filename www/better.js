@@ -2,10 +2,10 @@
 import { unquote } from "./tabloom/element/parts.js";
 import { Engine } from "./tabloom/index.js";
 import { $, html, write } from "./dom.js";
-import { duration, formatBytes, tenths } from "./format.js";
+import { duration, formatBytes } from "./format.js";
 import { BUILT_IN } from "./loader.js";
 import { SUGGESTED } from "./suggested.js";
-import { fill, texts } from "./texts.js";
+import { fill, number, texts } from "./texts.js";
 
 /** @import { Probe, ProbedModel } from "./tabloom/index.js" */
 
@@ -73,7 +73,8 @@ export function costs({ bytes, memory, about, licence, stored }, rate) {
   const { costs, costsTime, costsKept } = texts.better;
   if (stored) return fill(costsKept, values);
   if (!(speed > 0)) return fill(costs, values);
-  return fill(costsTime, { ...values, time: duration((bytes * 8) / (speed * 1e6)), speed: tenths(speed) });
+  const time = duration((bytes * 8) / (speed * 1e6));
+  return fill(costsTime, { ...values, time, speed: number(speed, { maximumSignificantDigits: 2 }) });
 }
 
 /**
@@ -140,7 +141,7 @@ export class Better {
     for (const id of ["long", "anew", "enough"]) $(id).hidden = !long;
     const mayBe = welcome && this.#loader.source === BUILT_IN;
     this.#place.hidden = !mayBe && !offered && !long;
-    this.#place.slot = welcome ? "" : "footer";
+    this.#place.slot = welcome ? "" : "offer";
     const before = $(welcome ? "suggestions" : "speed");
     // What stays where it is keeps the focus.
     if (before.nextElementSibling !== this.#place) before.after(this.#place);

@@ -100,10 +100,18 @@ export class Chat extends EventTarget {
       onChunk: (chunk, message) => this.#count(talk, chunk, message),
     });
     root.adoptedStyleSheets.push(Drafts.style());
+    const log = /** @type {Element} */ (root.querySelector("[part=log]"));
+    const { input } = view.view;
+    input.addEventListener("keydown", ({ key }) => {
+      // Where nothing is written, the pages are those of the conversation.
+      if (key.startsWith("Page") && !input.value) log.scrollBy(0, (key === "PageUp" ? -0.9 : 0.9) * log.clientHeight);
+    });
     const problem = /** @type {Element} */ (root.querySelector("[part=error]"));
     const retry = /** @type {Element} */ (root.querySelector("[part~=retry]"));
     const dismiss = button(texts.chat.dismiss, (event) => this.#settle(event), { class: "pill" });
     problem.querySelector(".buttons")?.append(dismiss);
+    // Above the input, which stays where it is.
+    root.querySelector("[part=composer]")?.before(html("slot", { name: "offer" }));
     /** @type {Talk} */
     const talk = {
       ...{ element, view, dismiss, conversation: blank(), settings: this.#settings },

@@ -470,6 +470,7 @@ export class Conversations {
   }
 
   async #undo() {
+    const [first] = this.#deleted;
     for (const conversation of this.#deleted) {
       this.#gone.delete(conversation.id);
       // Another tab that shows it may have kept it.
@@ -480,7 +481,7 @@ export class Conversations {
     await this.#list();
     const closed = this.#closed && (await this.#archive.get(this.#closed.id));
     if (closed) this.#try(closed, () => this.#chat.show(closed));
-    $("conversation-list").querySelector("button")?.focus();
+    (this.#items.get(first.id)?.item ?? $("conversation-list")).querySelector("button")?.focus();
   }
 
   /** Shows the conversations whose title or messages have what is looked for. */
@@ -517,6 +518,9 @@ export class Conversations {
     const same = there > 0 && fill(TEXTS.there, { count: there });
     const full = this.#state === "full" && TEXTS.full;
     this.#say([...failures, imported, same, full].filter(Boolean).join(" "), false);
+    // What is said takes room of the list, where the one that is shown should stay in sight.
+    this.#at = "";
+    this.#draw();
     // Where the list has no place of its own, it would cover what was imported.
     if (read.length === 1 && failures.length === 0 && $("conversations").classList.contains("open")) {
       $("show-history").focus();

@@ -53,9 +53,11 @@ export async function readConversations(files, kept) {
   const read = [];
   /** @type {Conversation[]} those of them that are not kept */
   const added = [];
-  for (const value of values.flatMap((values) => values ?? [])) {
+  const all = values.flatMap((values) => values ?? []);
+  for (const [i, value] of all.entries()) {
     try {
-      const conversation = conversationIn(value);
+      // Those without a date are as old as they are listed.
+      const conversation = conversationIn(value, Date.now() + i - all.length);
       const same = known.get(contentOf(conversation));
       read.push(same ?? conversation);
       if (!same) added.push(conversation);
@@ -100,14 +102,15 @@ export async function isSaved(file) {
  * The conversation in a value; throws an error that says what is wrong with it.
  *
  * @param {{name: string, value: any}} read
+ * @param {number} [latest] milliseconds since 1970
  * @returns {Conversation}
  */
-function conversationIn({ name, value }) {
+function conversationIn({ name, value }, latest = 0) {
   const messages = messagesOf(value);
   if (messages.length === 0) throw failure(name, fill(texts.exchange.noMessages, { json: texts.conversations.json }));
   if (textsOf(messages).length > MESSAGES) throw failure(name, fill(texts.exchange.many, { limit: MESSAGES }));
   // All else may be missing.
-  const changed = Math.min(new Date(value.changed).getTime() || Date.now(), Date.now());
+  const changed = Math.min(new Date(value.changed).getTime() || latest, latest);
   const [title, model] = [textIn(value, "title"), textIn(value, "model")];
   const settings = typed(value.settings);
   const kept = { named: true, pinned: value.pinned === true, model, changed, settings, messages };

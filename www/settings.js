@@ -157,9 +157,10 @@ export class Settings extends EventTarget {
   }
 
   /** @param {HTMLInputElement} field */
-  #refuse({ min: least, max: most, step, parentElement: label }) {
+  #refuse({ value, min: least, max: most, step, parentElement: label }) {
     const { unused, unusedWhole } = texts.settings;
-    write(this.#unused, fill(step === "1" ? unusedWhole : unused, { least, most }));
+    // What is no number at all, browsers do not tell.
+    write(this.#unused, fill(step === "1" ? unusedWhole : unused, { value: value || "…", least, most }));
     label?.after(this.#unused);
   }
 

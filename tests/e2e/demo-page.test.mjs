@@ -1596,12 +1596,12 @@ test("settings that no request may have are marked, and not used; a system promp
   }
   await page.getByLabel("Temperature").fill("9");
   const why = page.locator("#set [role=alert]");
-  assert.equal(await why.textContent(), "Not used: it has to be from 0 to 2.");
+  assert.equal(await why.textContent(), "9 is not used: it has to be from 0 to 2.");
   await page.getByLabel("Temperature").blur();
   assert.equal(await page.getByLabel("Temperature").inputValue(), "");
   assert.ok(await why.isVisible(), "it still says what became of it");
   await page.getByLabel("Top-k").fill("1.5");
-  assert.equal(await why.textContent(), "Not used: it has to be a whole number from 0 to 4294967295.");
+  assert.equal(await why.textContent(), "1.5 is not used: it has to be a whole number from 0 to 4294967295.");
   // The largest of each, as the request takes them.
   await page.getByLabel("Temperature").fill("0");
   await page.getByLabel("Seed").fill(`${2 ** 53 - 1}`);
@@ -1944,7 +1944,7 @@ test("the benchmark says what it will measure, draws it, compares it with the la
   assert.deepEqual(await texts("#bench-results li"), bars);
   await page.locator("#bench-run:enabled").click();
   const before = content.runs[0].tokens_per_second.toLocaleString("en");
-  const compared = new RegExp(`(% on|no difference beyond the noise from) ${before.replace(".", "\\.")}$`);
+  const compared = new RegExp(`before: ${before.replace(".", "\\.")} \\((.+%|within the noise)\\)$`);
   await page.locator("#bench-results li", { hasText: compared }).first().waitFor();
   await page.locator("#bench-stop").click();
   await page.locator("#bench-state", { hasText: "Stopped." }).waitFor();

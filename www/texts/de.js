@@ -39,7 +39,7 @@ export default {
     howFast: "So schnell ist es hier",
     run: "Starten",
     save: "Als JSON speichern",
-    whose: "Für die angezeigte Unterhaltung. Ein neuer Chat beginnt mit denselben.",
+    whose: "Für die angezeigte Unterhaltung. Ein neuer Chat beginnt mit denselben Einstellungen.",
     system: "System-Prompt {0}",
     aboutSystem: "Steht vor der Unterhaltung. Kleine Modelle ignorieren ihn oft.",
     temperature: "Temperatur {0}",
@@ -100,7 +100,7 @@ export default {
     builtIn: "Standardmodell",
   },
   main: {
-    software: "Keine Grafikhardware gefunden: Ein Software-Adapter wird verwendet (langsam). {adapter}",
+    software: "Keine Grafikhardware gefunden: Ein Software-Adapter wird verwendet, der langsam ist ({adapter}).",
     withoutGpu: "Dieser Browser bietet kein WebGPU. Das Modell läuft deshalb auf dem Prozessor, was langsamer ist.",
     processor: "Läuft auf dem Prozessor, ohne WebGPU: Größere Modelle sind langsam.",
     suggestions: [
@@ -238,7 +238,8 @@ export default {
     recommended: "Für dieses Gerät empfohlen",
     costsKept: "{about}. Auf diesem Gerät; {memory} Speicher; Lizenz {licence}.",
     costs: "{about}. {bytes} Download; {memory} Speicher; Lizenz {licence}.",
-    costsTime: "{about}. {bytes} Download, etwa {time} bei {speed} Mbit/s; {memory} Speicher; Lizenz {licence}.",
+    costsTime:
+      "{about}. {bytes} Download, etwa {time} bei gemessenen {speed} Mbit/s; {memory} Speicher; Lizenz {licence}.",
   },
   switching: {
     loading: "{name} wird geladen",
@@ -253,8 +254,8 @@ export default {
     quoted: "„{text}“",
     on: "an",
     off: "aus",
-    unused: "Nicht übernommen: Möglich ist {least} bis {most}.",
-    unusedWhole: "Nicht übernommen: Möglich sind ganze Zahlen von {least} bis {most}.",
+    unused: "{value} wird nicht übernommen: Möglich ist {least} bis {most}.",
+    unusedWhole: "{value} wird nicht übernommen: Möglich sind ganze Zahlen von {least} bis {most}.",
   },
   site: {
     copied: "Kopiert.",
@@ -400,8 +401,8 @@ export default {
     many: "{requests} Anfragen",
     drafts: "{name}, mit Drafts",
     spread: "{rate} ({least}–{most})",
-    before: "{spread}, {change} gegenüber {before}",
-    same: "{spread}, kein Unterschied zu {before} jenseits der Streuung",
+    before: "{spread}, zuvor {before} ({change})",
+    same: "{spread}, zuvor {before} (im Rahmen der Streuung)",
     compared: "Grau unter jedem Balken: der letzte Durchlauf dieses Modells hier, {date}.",
     columns: ["Durchlauf", "Tokens/s", "Zeit bis zum ersten Token", "Tokens aus Drafts"],
     ms: "{ms} ms",

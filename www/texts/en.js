@@ -1,7 +1,7 @@
 /** What the page says in English beside index.html, by the module that says it. */
 export default {
   main: {
-    software: "No graphics hardware found: using a software adapter (slow). {adapter}",
+    software: "No graphics hardware found: using a software adapter, which is slow ({adapter}).",
     withoutGpu: "This browser offers no WebGPU, so the model runs on the processor, which is slower.",
     processor: "Running on the processor, without WebGPU: larger models will be slow.",
     suggestions: [
@@ -136,7 +136,8 @@ export default {
     recommended: "Recommended for this device",
     costsKept: "{about}. On this device; {memory} of memory; licence {licence}.",
     costs: "{about}. {bytes} to download; {memory} of memory; licence {licence}.",
-    costsTime: "{about}. {bytes} to download, about {time} at {speed} Mbit/s; {memory} of memory; licence {licence}.",
+    costsTime:
+      "{about}. {bytes} to download, about {time} at the measured {speed} Mbit/s; {memory} of memory; licence {licence}.",
   },
   switching: {
     loading: "Loading {name}",
@@ -151,8 +152,8 @@ export default {
     quoted: "“{text}”",
     on: "on",
     off: "off",
-    unused: "Not used: it has to be from {least} to {most}.",
-    unusedWhole: "Not used: it has to be a whole number from {least} to {most}.",
+    unused: "{value} is not used: it has to be from {least} to {most}.",
+    unusedWhole: "{value} is not used: it has to be a whole number from {least} to {most}.",
   },
   site: {
     copied: "Copied.",
@@ -285,8 +286,8 @@ export default {
     many: "{requests} requests",
     drafts: "{name}, with drafts",
     spread: "{rate} ({least}–{most})",
-    before: "{spread}, {change} on {before}",
-    same: "{spread}, no difference beyond the noise from {before}",
+    before: "{spread}, before: {before} ({change})",
+    same: "{spread}, before: {before} (within the noise)",
     compared: "Grey below each bar: the last run of this model here, {date}.",
     columns: ["Run", "Tokens/s", "Time to first token", "Tokens from drafts"],
     ms: "{ms} ms",

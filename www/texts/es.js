@@ -39,7 +39,7 @@ export default {
     howFast: "Velocidad en este dispositivo",
     run: "Ejecutar",
     save: "Guardar como JSON",
-    whose: "Para la conversación que se muestra. Un chat nuevo empieza con los mismos.",
+    whose: "Para la conversación que se muestra. Un chat nuevo empieza con los mismos ajustes.",
     system: "Prompt de sistema {0}",
     aboutSystem: "Va antes de la conversación. Los modelos pequeños a menudo lo ignoran.",
     temperature: "Temperatura {0}",
@@ -102,7 +102,7 @@ export default {
     builtIn: "Modelo incluido",
   },
   main: {
-    software: "No se encontró hardware gráfico: se usa un adaptador por software (lento). {adapter}",
+    software: "No se encontró hardware gráfico: se usa un adaptador por software, que es lento ({adapter}).",
     withoutGpu: "Este navegador no ofrece WebGPU, así que el modelo usa el procesador, que es más lento.",
     processor: "Se ejecuta en el procesador, sin WebGPU: los modelos más grandes serán lentos.",
     suggestions: [
@@ -235,7 +235,8 @@ export default {
     recommended: "Recomendado para este dispositivo",
     costsKept: "{about}. En este dispositivo; {memory} de memoria; licencia {licence}.",
     costs: "{about}. {bytes} de descarga; {memory} de memoria; licencia {licence}.",
-    costsTime: "{about}. {bytes} de descarga, unos {time} a {speed} Mbit/s; {memory} de memoria; licencia {licence}.",
+    costsTime:
+      "{about}. {bytes} de descarga, unos {time} a los {speed} Mbit/s medidos; {memory} de memoria; licencia {licence}.",
   },
   switching: {
     loading: "Cargando {name}",
@@ -251,8 +252,8 @@ export default {
     quoted: "«{text}»",
     on: "activado",
     off: "desactivada",
-    unused: "No se usa: debe estar entre {least} y {most}.",
-    unusedWhole: "No se usa: debe ser un número entero entre {least} y {most}.",
+    unused: "{value} no se usa: debe estar entre {least} y {most}.",
+    unusedWhole: "{value} no se usa: debe ser un número entero entre {least} y {most}.",
   },
   site: {
     copied: "Copiado.",
@@ -398,8 +399,8 @@ export default {
     many: "{requests} solicitudes",
     drafts: "{name}, con propuestas",
     spread: "{rate} ({least}–{most})",
-    before: "{spread}, {change} sobre {before}",
-    same: "{spread}, sin diferencia con {before} más allá de la variación",
+    before: "{spread}, antes {before} ({change})",
+    same: "{spread}, antes {before} (dentro de la variación)",
     compared: "En gris bajo cada barra: la última ejecución de este modelo aquí, {date}.",
     columns: ["Ejecución", "Tokens/s", "Tiempo hasta el primer token", "Tokens de propuestas"],
     ms: "{ms} ms",

@@ -39,7 +39,7 @@ export default {
     howFast: "La vitesse sur cet appareil",
     run: "Lancer",
     save: "Enregistrer en JSON",
-    whose: "Pour la conversation affichée. Un nouveau chat commence avec les mêmes.",
+    whose: "Pour la conversation affichée. Un nouveau chat commence avec les mêmes réglages.",
     system: "Prompt système {0}",
     aboutSystem: "Précède la conversation. Les petits modèles l’ignorent souvent.",
     temperature: "Température {0}",
@@ -102,7 +102,7 @@ export default {
     builtIn: "Modèle intégré",
   },
   main: {
-    software: "Aucun matériel graphique trouvé : un adaptateur logiciel est utilisé (lent). {adapter}",
+    software: "Aucun matériel graphique trouvé : un adaptateur logiciel, qui est lent, est utilisé ({adapter}).",
     withoutGpu: "Ce navigateur ne propose pas WebGPU : le modèle utilise le processeur, plus lent.",
     processor: "S’exécute sur le processeur, sans WebGPU : les modèles plus grands seront lents.",
     suggestions: [
@@ -240,7 +240,7 @@ export default {
     costsKept: "{about}. Sur cet appareil ; {memory} de mémoire ; licence {licence}.",
     costs: "{about}. {bytes} à télécharger ; {memory} de mémoire ; licence {licence}.",
     costsTime:
-      "{about}. {bytes} à télécharger, environ {time} à {speed} Mbit/s ; {memory} de mémoire ; licence {licence}.",
+      "{about}. {bytes} à télécharger, environ {time} aux {speed} Mbit/s mesurés ; {memory} de mémoire ; licence {licence}.",
   },
   switching: {
     loading: "Chargement de {name}",
@@ -256,8 +256,8 @@ export default {
     quoted: "« {text} »",
     on: "activé",
     off: "désactivé",
-    unused: "Valeur non utilisée : elle doit être comprise entre {least} et {most}.",
-    unusedWhole: "Valeur non utilisée : ce doit être un nombre entier entre {least} et {most}.",
+    unused: "{value} n’est pas utilisé : la valeur doit être comprise entre {least} et {most}.",
+    unusedWhole: "{value} n’est pas utilisé : ce doit être un nombre entier entre {least} et {most}.",
   },
   site: {
     copied: "Copié.",
@@ -401,8 +401,8 @@ export default {
     many: "{requests} requêtes",
     drafts: "{name}, avec propositions",
     spread: "{rate} ({least}–{most})",
-    before: "{spread}, {change} par rapport à {before}",
-    same: "{spread}, pas de différence avec {before} au-delà du bruit",
+    before: "{spread}, avant {before} ({change})",
+    same: "{spread}, avant {before} (dans la marge de bruit)",
     compared: "En gris sous chaque barre : le dernier essai de ce modèle ici, {date}.",
     columns: ["Essai", "Tokens/s", "Délai du premier token", "Tokens issus de propositions"],
     ms: "{ms} ms",

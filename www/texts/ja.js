@@ -98,7 +98,7 @@ export default {
     builtIn: "内蔵モデル",
   },
   main: {
-    software: "グラフィックハードウェアがないため、ソフトウェアアダプターを使用しています（低速）。{adapter}",
+    software: "グラフィックハードウェアがないため、低速なソフトウェアアダプター（{adapter}）を使用しています。",
     withoutGpu: "このブラウザーは WebGPU に対応していないため、モデルは低速なプロセッサーで動作します。",
     processor: "WebGPU なしでプロセッサー上で動作しています。大きなモデルは低速になります。",
     suggestions: [
@@ -232,7 +232,8 @@ export default {
     recommended: "このデバイスにおすすめ",
     costsKept: "{about}。このデバイスに保存済み、メモリー {memory}、ライセンス {licence}。",
     costs: "{about}。ダウンロード {bytes}、メモリー {memory}、ライセンス {licence}。",
-    costsTime: "{about}。ダウンロード {bytes}（{speed} Mbit/s で約 {time}）、メモリー {memory}、ライセンス {licence}。",
+    costsTime:
+      "{about}。ダウンロード {bytes}（実測 {speed} Mbit/s で約 {time}）、メモリー {memory}、ライセンス {licence}。",
   },
   switching: {
     loading: "{name} を読み込み中",
@@ -248,8 +249,8 @@ export default {
     quoted: "「{text}」",
     on: "オン",
     off: "オフ",
-    unused: "この値は使われません。{least} から {most} までの数を入力してください。",
-    unusedWhole: "この値は使われません。{least} から {most} までの整数を入力してください。",
+    unused: "{value} は使われません。{least} から {most} までの数を入力してください。",
+    unusedWhole: "{value} は使われません。{least} から {most} までの整数を入力してください。",
   },
   site: {
     copied: "コピーしました。",
@@ -384,8 +385,8 @@ export default {
     many: "{requests} 件のリクエスト",
     drafts: "{name}、下書きあり",
     spread: "{rate}（{least}–{most}）",
-    before: "{spread}、{before} から {change}",
-    same: "{spread}、{before} との差はばらつきの範囲内",
+    before: "{spread}、前回 {before}（{change}）",
+    same: "{spread}、前回 {before}（ばらつきの範囲内）",
     compared: "各バーの下の灰色は、このモデルの前回の実行です（{date}）。",
     columns: ["実行", "トークン/秒", "最初のトークンまでの時間", "下書きからのトークン"],
     ms: "{ms} ms",

@@ -28,7 +28,7 @@ const LATER = {
   picture: "{name} is a picture, which the chat cannot read. Attach text in its place.",
   emptyFile: "{name} is empty. Choose another file.",
   unreadable: "{name} could not be read. Choose it again.",
-  tooLong: "{name} is too long: what is attached may have {limit} in all. Attach a part of it.",
+  tooLong: "{name} is too long: attachments may have {limit} in all. Attach a part of it.",
   over: "Too long: {count} tokens, and the model’s context has {context}. Shorten it.",
   dictate: "Dictate, recognised on this device",
   listening: "Listening",
