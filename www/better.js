@@ -63,7 +63,9 @@ export function fit({ neededBytes, storable, stored }, { deviceBytes, budgetByte
 export function costs({ bytes, memory, about, licence, stored }, rate) {
   // Browsers that say so say less than is so.
   const { downlink = 0 } = /** @type {any} */ (navigator).connection ?? {};
-  const speed = rate ? (rate * 8) / 1e6 : downlink;
+  const measured = rate ? (rate * 8) / 1e6 : downlink;
+  // More digits would promise too much.
+  const speed = Number(measured.toPrecision(2));
   const values = {
     bytes: formatBytes(bytes),
     memory: formatBytes(memory),
@@ -73,8 +75,7 @@ export function costs({ bytes, memory, about, licence, stored }, rate) {
   const { costs, costsTime, costsKept } = texts.better;
   if (stored) return fill(costsKept, values);
   if (!(speed > 0)) return fill(costs, values);
-  const time = duration((bytes * 8) / (speed * 1e6));
-  return fill(costsTime, { ...values, time, speed: number(speed, { maximumSignificantDigits: 2 }) });
+  return fill(costsTime, { ...values, time: duration((bytes * 8) / (speed * 1e6)), speed: number(speed) });
 }
 
 /**

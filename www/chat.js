@@ -104,7 +104,8 @@ export class Chat extends EventTarget {
     const { input } = view.view;
     input.addEventListener("keydown", ({ key }) => {
       // Where nothing is written, the pages are those of the conversation.
-      if (key.startsWith("Page") && !input.value) log.scrollBy(0, (key === "PageUp" ? -0.9 : 0.9) * log.clientHeight);
+      const pages = { PageUp: -0.9, PageDown: 0.9 }[key];
+      if (pages && !input.value) log.scrollBy(0, pages * log.clientHeight);
     });
     const problem = /** @type {Element} */ (root.querySelector("[part=error]"));
     const retry = /** @type {Element} */ (root.querySelector("[part~=retry]"));
@@ -267,7 +268,10 @@ export class Chat extends EventTarget {
     while (root.querySelector(".text:empty")) await frame();
     // In the frame that drew the last of them, the end is scrolled to.
     await frame();
-    if (conversation === this.conversation) root.querySelectorAll("article")[i]?.scrollIntoView({ block: "nearest" });
+    if (conversation !== this.conversation) return;
+    root.querySelectorAll("article")[i]?.scrollIntoView({ block: "nearest" });
+    // The browser's own event comes after the log may have been resized, which would take the reader back to the end.
+    root.querySelector("[part=log]")?.dispatchEvent(new Event("scroll"));
   }
 
   /** Begins a new conversation, with the settings of the one that is shown. */

@@ -49,7 +49,7 @@ export function percent(share) {
  * @param {number} seconds
  */
 export function duration(seconds) {
-  if (seconds >= 55) return number(Math.round(seconds / 60), { style: "unit", unit: "minute" });
+  if (seconds >= 95) return number(Math.round(seconds / 60), { style: "unit", unit: "minute" });
   const value = seconds < 10 ? Math.ceil(seconds) : 10 * Math.round(seconds / 10);
   return number(value, { style: "unit", unit: "second" });
 }

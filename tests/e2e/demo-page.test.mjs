@@ -502,10 +502,10 @@ describe("conversations", () => {
       .nth(before.length - 1)
       .waitFor();
     assert.deepEqual(await titles(page), before);
-    await choose(page, 0, "Delete");
-    await page.locator("#said", { hasText: `Deleted “${before[0]}”.` }).waitFor();
+    await choose(page, 1, "Delete");
+    await page.locator("#said", { hasText: `Deleted “${before[1]}”.` }).waitFor();
     await page.locator("#undo").click();
-    await page.locator("#conversation-list .title", { hasText: before[0] }).waitFor();
+    await page.locator("#conversation-list .title:focus", { hasText: before[1] }).waitFor();
     await page.reload();
     await loaded(page);
   });
@@ -619,6 +619,7 @@ describe("conversations", () => {
       await told.filter({ hasText: `strange.json is not a saved conversation: ${why}` }).waitFor();
     };
     const before = await titles(page);
+    const foot = await page.locator("#history .foot").boundingBox();
     await refused({ messages: Array(10_001).fill({ role: "user", content: "a" }) }, "it has more than 10,000 messages");
     const versions = [null, Array(10_000).fill({ role: "user", content: "a" })];
     await refused({ messages: [{ role: "user", content: "a", versions }] }, "it has more than 10,000 messages");
@@ -627,6 +628,7 @@ describe("conversations", () => {
       await page.locator("#import-file").setInputFiles(file("strange.json", { messages: 1 }));
     }
     assert.deepEqual(await titles(page), before);
+    assert.deepEqual(await page.locator("#history .foot").boundingBox(), foot, "what is told moves no button");
     const messages = [
       { role: "user", content: "Which one?" },
       { role: "assistant", content: "This one.", end: "constructor" },
@@ -638,6 +640,15 @@ describe("conversations", () => {
     await page.locator(MESSAGES, { hasText: "This one." }).waitFor();
     assert.equal(await page.locator("#conversation .note:visible").count(), 0);
     await choose(page, 0, "Delete");
+    const conversations = ["One", "Two", "Three"].map((title) => ({ title, messages }));
+    await page.locator("#import-file").setInputFiles(file("some.json", { conversations }));
+    await told.filter({ hasText: "Imported 3 conversations." }).waitFor();
+    assert.deepEqual(
+      (await titles(page)).slice(0, 3),
+      ["Three", "Two", "One"],
+      "without a date the last is the newest",
+    );
+    for (let i = 0; i < 3; i++) await choose(page, 0, "Delete");
     await page.locator("#conversation-list .title", { hasText: "A fox" }).click();
   });
 
@@ -861,6 +872,8 @@ describe("conversations", () => {
     const own = ["Another tab asked here, too: your question was moved to a new conversation."];
     const words = await Promise.all(both.map((one) => one.locator(told).allTextContents()));
     assert.deepEqual(words.flat(), own, "the tab that has the new one says so");
+    const anew = (await titles(page)).filter((title) => title.endsWith(" (2)"));
+    assert.equal(anew.length, 1, "and it has a name of its own");
     const [a, b] = [await said(page), await said(other.page)];
     for (const texts of [a, b]) {
       assert.deepEqual(texts.slice(0, long.length), long);
@@ -878,7 +891,7 @@ describe("conversations", () => {
 
 test("all are saved as one file, which is imported whole, but for what is no conversation", async () => {
   const { page } = await fresh();
-  await page.locator("#conversations .foot").waitFor();
+  await page.locator("#history .foot").waitFor();
   assert.ok(await page.locator("#save-all").isHidden(), "there is nothing to save");
   const messages = ["user", "assistant"].map((role) => ({ role, content: `From the ${role}.` }));
   await keep(page, [
@@ -1371,9 +1384,18 @@ test("who reads back while an answer grows stays there, and finds back to the en
   await page.setViewportSize({ width: 400, height: 300 });
   await answered(page);
   assert.ok((await log.evaluate((log) => log.scrollTop)) <= top + 1);
+  const end = () => log.evaluate((log) => log.scrollHeight - log.clientHeight - log.scrollTop);
   await latest.click();
   await latest.waitFor({ state: "hidden" });
-  assert.ok((await log.evaluate((log) => log.scrollHeight - log.clientHeight - log.scrollTop)) < 2);
+  assert.ok((await end()) < 2);
+  // In an empty input, too, pages are turned.
+  await page.locator(INPUT).press("PageUp");
+  await latest.waitFor();
+  await page.locator(INPUT).press("PageDown");
+  await latest.waitFor({ state: "hidden" });
+  await page.locator(INPUT).fill("A draft");
+  await page.locator(INPUT).press("PageUp");
+  assert.ok((await end()) < 2, "a draft has pages of its own");
   await page.context().close();
 });
 
@@ -2243,7 +2265,7 @@ describe("the choice of a model", () => {
     await choices.first().waitFor();
     for (const text of await choices.allTextContents()) {
       const [, size, unit, count, time, speed] = text.match(
-        /([\d.]+) ([MG])B to download, about (\d+) (sec|min) at ([\d,.]+) Mbit\/s; [\d.]+ [MG]B of memory; licence Apache/,
+        /([\d.]+) ([MG])B to download, about (\d+) (sec|min) at the measured ([\d,.]+) Mbit\/s; [\d.]+ [MG]B of memory; licence Apache/,
       );
       const seconds = (size * (unit === "G" ? 8000 : 8)) / speed.replaceAll(",", "");
       const [told, half] = time === "min" ? [60 * count, 30] : [+count, count < 10 ? 1 : 5];
@@ -2331,13 +2353,16 @@ describe("the choice of a model", () => {
     };
     await share("Short", /context [1-5]?\d%/);
     assert.equal(await hint.isVisible(), false);
+    const composer = () => page.locator("#conversation .composer").boundingBox();
+    const input = await composer();
     await share("Long", /context [67]\d%/);
     await hint.filter({ hasText: "long for the small model" }).waitFor();
+    assert.deepEqual(await composer(), input, "the input stays where it is");
     const [speed, place, words, better] = await Promise.all(
       ["#speed", "#better", "#long", "#get-better"].map((id) => page.locator(id).boundingBox()),
     );
     assert.equal(place.x, speed.x);
-    assert.ok(place.y - speed.y - speed.height >= 3, "a line is apart from the one above");
+    assert.ok(input.y - place.y - place.height >= 3, "what is offered is apart from the input below");
     assert.ok(better.y < words.y + words.height, "what helps is beside it");
     await share("Short", /context [1-5]?\d%/);
     await hint.waitFor({ state: "hidden" });
@@ -2552,12 +2577,17 @@ test("with large text a phone's list of conversations has rows", async () => {
     await page.evaluate((size) => (document.documentElement.style.fontSize = size), size);
     const { height } = await list.evaluate((list) => list.getBoundingClientRect());
     assert.ok(height > 844 / 4, `${height} px at ${size}`);
-    const foot = page.locator("#conversations .foot");
+    const foot = page.locator("#history .foot");
     const [below, above] = await Promise.all(
       [foot, list].map((part) => part.evaluate((e) => e.getBoundingClientRect())),
     );
     assert.ok(below.top >= above.bottom - 1, `the list reaches ${above.bottom - below.top} px too far at ${size}`);
   }
+  await page.evaluate(() => (document.documentElement.style.fontSize = ""));
+  // As a window of 1280x800 is at 200 %: the list lies over the conversation, and nothing else scrolls.
+  await page.setViewportSize({ width: 640, height: 400 });
+  assert.equal(await page.evaluate(() => document.documentElement.scrollHeight), 400);
+  assert.equal(await page.locator(INPUT).isVisible(), false);
   await page.getByRole("button", { name: "Number 3" }).first().click();
   await page.locator(MESSAGES, { hasText: "Who?" }).waitFor();
   await page.context().close();
