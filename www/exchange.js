@@ -56,7 +56,7 @@ export async function readConversations(files, kept) {
   const all = values.flatMap((values) => values ?? []);
   for (const [i, value] of all.entries()) {
     try {
-      // Those without a date are as old as they are listed.
+      // Of those without a date the last is the newest.
       const conversation = conversationIn(value, Date.now() + i - all.length);
       const same = known.get(contentOf(conversation));
       read.push(same ?? conversation);
@@ -102,7 +102,7 @@ export async function isSaved(file) {
  * The conversation in a value; throws an error that says what is wrong with it.
  *
  * @param {{name: string, value: any}} read
- * @param {number} [latest] milliseconds since 1970
+ * @param {number} [latest] when it was changed where it does not say so, and at the latest: milliseconds since 1970
  * @returns {Conversation}
  */
 function conversationIn({ name, value }, latest = 0) {

@@ -1144,7 +1144,7 @@ test("what cannot be attached is told with a reason, at once", async () => {
   assert.equal(await input.inputValue(), "a draft");
 
   await choose({ name: "big.log", mimeType: "", buffer: Buffer.alloc(1_000_001, "x") });
-  const tooLong = /big\.log is too long: what is attached may have 1.MB in all\./;
+  const tooLong = /big\.log is too long: attachments may have 1.MB in all\./;
   await notice.filter({ hasText: tooLong }).waitFor();
   assert.ok(await paste(input, "x\n", { times: 25_000_000 }));
   await notice.filter({ hasText: /Pasted text is too long: .* 1.MB in all\./ }).waitFor();
