@@ -505,7 +505,8 @@ describe("conversations", () => {
     await choose(page, 1, "Delete");
     await page.locator("#said", { hasText: `Deleted “${before[1]}”.` }).waitFor();
     await page.locator("#undo").click();
-    const focused = (title) => document.activeElement.matches(".title") && document.activeElement.title === title;
+    const focused = (title) =>
+      document.activeElement.matches(".title") && document.activeElement.getAttribute("title") === title;
     await page.waitForFunction(focused, before[1], { timeout: 20_000 });
     await page.reload();
     await loaded(page);
