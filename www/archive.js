@@ -90,6 +90,7 @@ export class Archive extends EventTarget {
       const entries = transaction.objectStore(ENTRIES);
       const kept = await settled(entries.get(conversation.id));
       if (kept?.revision > (conversation.revision ?? 0)) {
+        // Another of that name is listed.
         Object.assign(conversation, { id: crypto.randomUUID(), title: `${conversation.title} (2)`, named: true });
       }
       conversation.revision = (conversation.revision ?? 0) + 1;

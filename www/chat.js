@@ -268,10 +268,7 @@ export class Chat extends EventTarget {
     while (root.querySelector(".text:empty")) await frame();
     // In the frame that drew the last of them, the end is scrolled to.
     await frame();
-    if (conversation !== this.conversation) return;
-    root.querySelectorAll("article")[i]?.scrollIntoView({ block: "nearest" });
-    // The browser's own event comes after the log may have been resized, which would take the reader back to the end.
-    root.querySelector("[part=log]")?.dispatchEvent(new Event("scroll"));
+    if (conversation === this.conversation) root.querySelectorAll("article")[i]?.scrollIntoView({ block: "nearest" });
   }
 
   /** Begins a new conversation, with the settings of the one that is shown. */

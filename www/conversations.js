@@ -519,8 +519,7 @@ export class Conversations {
     const full = this.#state === "full" && TEXTS.full;
     this.#say([...failures, imported, same, full].filter(Boolean).join(" "), false);
     // What is said takes room of the list, where the one that is shown should stay in sight.
-    this.#at = "";
-    this.#draw();
+    this.#items.get(this.#chat.conversation.id)?.item.scrollIntoView({ block: "nearest" });
     // Where the list has no place of its own, it would cover what was imported.
     if (read.length === 1 && failures.length === 0 && $("conversations").classList.contains("open")) {
       $("show-history").focus();
